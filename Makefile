@@ -1,0 +1,60 @@
+# `make` alone lists the targets. Each one installs what it needs into .venv, once.
+
+VENV := .venv
+BIN := $(VENV)/bin
+# 3.11 first: the pins of requirements.txt are known to work together there.
+PYTHONS := python3.11 python3.12 python3.13 python3
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+INSTALLED := $(VENV)/.installed
+DEV_INSTALLED := $(VENV)/.installed-dev
+
+.PHONY: help demo test lint train-small clean
+
+help:
+	@echo "make demo         discover a law in examples/yeast_growth.csv"
+	@echo "make test         run the tests"
+	@echo "make lint         check style (ruff)"
+	@echo "make train-small  train configs/small.py on this machine, into runs/small"
+	@echo "make clean        remove .venv and all caches; runs/ stays"
+
+demo: $(INSTALLED)
+	$(BIN)/python -m nsode_jax.discover examples/yeast_growth.csv
+
+test: $(DEV_INSTALLED)
+	$(BIN)/python -m pytest
+
+lint: $(DEV_INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+train-small: $(INSTALLED)
+	$(BIN)/python -m nsode_jax.train --config configs/small.py --workdir runs/small
+
+# A name on the PATH is not enough: pyenv's shims exist without a Python behind them.
+$(BIN)/python:
+	@for python in $(PYTHONS); do \
+	  if $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' \
+	    >/dev/null 2>&1; then found=$$python; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+	  echo "nsode_jax needs Python 3.11 or later with the venv module;" \
+	    "none of these is: $(PYTHONS). Install one (on Debian: apt install python3-venv)" \
+	    "or name it: make PYTHONS=/path/to/python ..." >&2; exit 1; \
+	fi; \
+	echo "Creating $(VENV) with $$($$found --version)"; \
+	$$found -m venv $(VENV)
+
+$(INSTALLED): requirements.txt pyproject.toml | $(BIN)/python
+	@echo "Installing nsode_jax and what it needs into $(VENV) (the first time: a few minutes)"
+	@$(PIP) -r requirements.txt
+	@$(PIP) -e .
+	@touch $@
+
+$(DEV_INSTALLED): $(INSTALLED)
+	@echo "Installing the test tools into $(VENV)"
+	@$(PIP) -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,81 @@
+"""Config files outside, typed frozen dataclasses inside."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+from pathlib import Path
+
+from ml_collections import ConfigDict
+
+from nsode_jax.data.generate import GenerationConfig
+from nsode_jax.dynamics.corrupt import CorruptionConfig
+from nsode_jax.dynamics.solve import SolverConfig
+from nsode_jax.expressions.sampling import EquationPrior
+from nsode_jax.modeling.transformer import ModelConfig
+from nsode_jax.training.loop import TrainingConfig
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """All that defines a run: its data, its model and its training."""
+
+    generation: GenerationConfig = GenerationConfig()
+    corruption: CorruptionConfig = CorruptionConfig()
+    model: ModelConfig = ModelConfig()
+    training: TrainingConfig = TrainingConfig()
+
+
+_SECTIONS = {
+    "prior": EquationPrior,
+    "solver": SolverConfig,
+    "generation": GenerationConfig,
+    "corruption": CorruptionConfig,
+    "model": ModelConfig,
+    "training": TrainingConfig,
+}
+
+
+def defaults() -> ConfigDict:
+    """All fields at their defaults (the paper's where it gives one), locked.
+
+    Config files start from this, so every field can be overridden from the
+    command line and an unknown one is an error.
+    """
+    config = ConfigDict()
+    for name, section in _SECTIONS.items():
+        fields = {
+            f.name: f.default for f in dataclasses.fields(section) if f.name not in _SECTIONS
+        }
+        config[name] = ConfigDict(fields, type_safe=True)
+    return config.lock()
+
+
+def from_config_dict(config: ConfigDict) -> Config:
+    """The typed config of a `ConfigDict` made by `defaults`.
+
+    Raises:
+      ValueError: if a value is out of range.
+    """
+    sections = {name: section(**config[name]) for name, section in _SECTIONS.items()
+                if name != "generation"}
+    generation = GenerationConfig(
+        prior=sections.pop("prior"), solver=sections.pop("solver"), **config.generation
+    )
+    return Config(generation=generation, **sections)
+
+
+def load(path: str | Path) -> Config:
+    """The config of a file that defines `get_config()`.
+
+    Raises:
+      FileNotFoundError: if there is no such file.
+      ValueError: if a value is out of range.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"no config file {path}")
+    spec = importlib.util.spec_from_file_location(f"nsode_config_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return from_config_dict(module.get_config())

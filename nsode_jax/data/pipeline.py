@@ -1,0 +1,80 @@
+"""From records to batches: corruption, IEEE-754 words, two-hot targets, Grain.
+
+    record source -> shuffle -> repeat -> corrupt and encode -> batch
+
+The corruption of a record is drawn anew in every epoch, and the iterator's
+position is saved with each checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import grain
+import numpy as np
+
+from nsode_jax.data.encode import ExampleFormat, encode_trajectory
+from nsode_jax.data.records import features_to_record
+from nsode_jax.data.vocabulary import Vocabulary
+from nsode_jax.dynamics.corrupt import CorruptionConfig, corrupt
+
+
+class CorruptAndEncode(grain.transforms.RandomMap):
+    """TFDS features of a record --> one training example."""
+
+    def __init__(
+        self, form: ExampleFormat, corruption: CorruptionConfig, vocabulary: Vocabulary
+    ):
+        self._form, self._corruption, self._vocabulary = form, corruption, vocabulary
+
+    def random_map(
+        self, element: dict[str, Any], rng: np.random.Generator
+    ) -> dict[str, np.ndarray]:
+        """`words`, `mask`, `low` and `fraction` of a record."""
+        record = features_to_record(element)
+        t, y = corrupt(record.t, record.y, self._form.num_points, self._corruption, rng)
+        words, mask = encode_trajectory(t, y, self._form)
+        low, fraction = self._vocabulary.encode(record.expression, self._form.max_length)
+        return {"words": words, "mask": mask, "low": low, "fraction": fraction}
+
+
+def batches(
+    source: Sequence[dict[str, Any]],
+    form: ExampleFormat,
+    corruption: CorruptionConfig,
+    *,
+    batch_size: int,
+    seed: int,
+    repeat: bool = True,
+    threads: int = 1,
+    vocabulary: Vocabulary | None = None,
+) -> grain.IterDataset:
+    """Batches of examples from a random-access source of records.
+
+    Args:
+      source: feature dictionaries, as from `records.open_split`.
+      form: shapes of an example.
+      corruption: what is done to the clean solutions.
+      batch_size: examples per batch; the last, smaller batch is dropped.
+      seed: of the order and of the corruption.
+      repeat: go through the source for ever, reshuffled each time.
+      threads: that read and encode ahead.
+      vocabulary: the paper's by default.
+
+    Returns:
+      Dictionaries of `words` [batch, points, channels, 2], `mask` [batch,
+      points], `low` and `fraction` [batch, length].
+
+    Raises:
+      ValueError: if the source has fewer records than a batch.
+    """
+    if len(source) < batch_size:
+        raise ValueError(f"{len(source)} records are fewer than a batch of {batch_size}")
+    dataset = grain.MapDataset.source(source).seed(seed).shuffle()
+    if repeat:
+        dataset = dataset.repeat()
+    encode = CorruptAndEncode(form, corruption, vocabulary or Vocabulary())
+    dataset = dataset.random_map(encode).batch(batch_size, drop_remainder=True)
+    options = grain.ReadOptions(num_threads=threads, prefetch_buffer_size=4 * threads)
+    return dataset.to_iter_dataset(options)

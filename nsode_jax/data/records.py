@@ -1,0 +1,54 @@
+"""Records as TFDS features and back; the one place that knows the field names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow_datasets as tfds
+
+from nsode_jax.data.generate import Record
+from nsode_jax.expressions.expression import Skeleton
+
+
+def record_to_features(record: Record) -> dict[str, Any]:
+    """The fields of the TFDS builder `nsode`."""
+    return {
+        "skeleton": record.skeleton.key,
+        "constants": np.asarray(record.constants, np.float64),
+        "max_time": np.float64(record.max_time),
+        "y": np.asarray(record.y, np.float64),
+    }
+
+
+def features_to_record(features: dict[str, Any]) -> Record:
+    """The inverse of `record_to_features`, for what TFDS reads back."""
+    key = features["skeleton"]
+    return Record(
+        skeleton=Skeleton.from_key(key.decode() if isinstance(key, bytes) else key),
+        constants=np.asarray(features["constants"], np.float64),
+        max_time=float(features["max_time"]),
+        y=np.asarray(features["y"], np.float64),
+    )
+
+
+def open_split(name: str, split: str, data_dir: str):
+    """A built split as a random-access source of feature dictionaries.
+
+    Args:
+      name: `nsode/small`, say.
+      split: `train` or `validation`.
+      data_dir: the folder given to the builder.
+
+    Raises:
+      FileNotFoundError: if the data set has not been built there.
+    """
+    try:
+        builder = tfds.builder(name, data_dir=data_dir, try_gcs=False)
+    except tfds.core.DatasetNotFoundError as error:
+        raise FileNotFoundError(
+            f"no data set {name} in {data_dir}; build it with "
+            f"python -m nsode_jax.generate --config configs/{name.split('/')[-1]}.py "
+            f"--data_dir {data_dir}"
+        ) from error
+    return builder.as_data_source(split)

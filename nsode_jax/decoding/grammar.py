@@ -1,0 +1,152 @@
+"""The language a decoder writes: prefix expressions, and constants as soft tokens.
+
+Nothing here knows a model or the vocabulary's class; a `TokenTable` of plain
+integers says all that decoding must know about the tokens.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Bool, Float, Int
+
+
+@dataclasses.dataclass(frozen=True)
+class TokenTable:
+    """What decoding must know about the tokens.
+
+    Attributes:
+      arities: number of arguments of each token; 0 for the variable, the
+        constants of the grid and the three special tokens. At least one token
+        that is not special has arity 0, or no expression could ever end.
+      bos: fed before the first token, never written.
+      eos: written after a complete expression.
+      pad: fills the rest of a row, never written.
+      grid_start: first of the `grid_size` contiguous tokens of the constant
+        grid, in increasing order of value.
+      grid_size: number of grid tokens; 0 for a language without constants.
+    """
+
+    arities: tuple[int, ...]
+    bos: int
+    eos: int
+    pad: int
+    grid_start: int
+    grid_size: int
+
+    def __post_init__(self) -> None:
+        special = {self.bos, self.eos, self.pad}
+        if len(special) != 3 or not special <= set(range(self.size)):
+            raise ValueError(f"bos, eos and pad must be three tokens below {self.size}: {special}")
+        if self.grid_size == 1 or not 0 <= self.grid_start <= self.size - self.grid_size:
+            raise ValueError(
+                f"the grid needs 0 or at least 2 tokens, all below {self.size}: "
+                f"grid_start={self.grid_start}, grid_size={self.grid_size}"
+            )
+        if all(n > 0 or token in special for token, n in enumerate(self.arities)):
+            raise ValueError("no token can end an expression: none but the special has arity 0")
+
+    @property
+    def size(self) -> int:
+        """Number of tokens in the vocabulary."""
+        return len(self.arities)
+
+
+def next_open_slots(
+    open_slots: Int[Array, "*shape"], token: Int[Array, "*shape"], table: TokenTable
+) -> Int[Array, "*shape"]:
+    """Arguments still to be written once `token` has filled one slot.
+
+    A decoder starts with one open slot, the root; a token of arity a fills one
+    and opens a. At 0 the expression is complete. Special tokens change nothing.
+    """
+    special = np.isin(np.arange(table.size), (table.pad, table.bos, table.eos))
+    opened = np.where(special, 0, np.asarray(table.arities) - 1)
+    return open_slots + jnp.asarray(opened, jnp.int32)[token]
+
+
+def legal_tokens(
+    open_slots: Int[Array, "*shape"], remaining_length: ArrayLike, table: TokenTable
+) -> Bool[Array, "*shape vocab"]:
+    """Tokens after which a prefix expression can still be completed in time.
+
+    After an incomplete expression a token of arity a is legal if it, one leaf
+    for each slot then open, and <eos> fit in the remaining length. After a
+    complete one only <eos> is legal. <pad> and <bos> never are.
+
+    Args:
+      open_slots: arguments still to be written.
+      remaining_length: tokens that may still be written, this one and <eos>
+        included; a scalar or an array like `open_slots`.
+      table: the tokens.
+    """
+    remaining_length = jnp.broadcast_to(jnp.asarray(remaining_length), open_slots.shape)[..., None]
+    per_token = lambda values: jnp.expand_dims(jnp.asarray(values), range(open_slots.ndim))
+    token = np.arange(table.size)
+    special = np.isin(token, (table.pad, table.bos, table.eos))
+
+    slots = open_slots[..., None]
+    shortest = slots + per_token(np.asarray(table.arities, np.int32) + 1)
+    extends = (slots > 0) & (shortest <= remaining_length) & per_token(~special)
+    ends = (slots == 0) & (remaining_length > 0) & per_token(token == table.eos)
+    return extends | ends
+
+
+def writable_tokens(table: TokenTable) -> Bool[np.ndarray, " vocab"]:
+    """All tokens but <pad> and <bos>: what may be written without a grammar.
+
+    These two are never a target in training, and a written <pad> could not be
+    told from padding.
+    """
+    return ~np.isin(np.arange(table.size), (table.pad, table.bos))
+
+
+def soft_token(
+    log_probability: Float[Array, "*shape vocab"],
+    token: Int[Array, "*shape"],
+    table: TokenTable,
+) -> tuple[Int[Array, "*shape"], Float[Array, "*shape"]]:
+    """The soft token to feed back for a chosen one (paper, section 2.2, decoding constants).
+
+    A grid token i is joined by its likelier neighbour j, i-1 or i+1 (at an end
+    of the grid by its only one, at a tie by i-1), and their two probabilities
+    are renormalized:
+
+      low = min(i, j),   fraction = p(low + 1) / (p(low) + p(low + 1)).
+
+    Its embedding is (1 - fraction) E[low] + fraction E[low + 1], and its value
+    lies at the same place between the two grid points.
+
+    Args:
+      log_probability: log-probabilities, or logits, of the step that chose.
+      token: the chosen tokens.
+      table: the tokens.
+
+    Returns:
+      (low, fraction); (token, 0) for tokens that are not on the grid. A low of
+      the last token only occurs with fraction 0.
+    """
+    if table.grid_size == 0:
+        return token, jnp.zeros(token.shape, jnp.float32)
+    first, last = table.grid_start, table.grid_start + table.grid_size - 1
+    is_constant = (token >= first) & (token <= last)
+
+    def at(index: Int[Array, "*shape"]) -> Float[Array, "*shape"]:
+        index = jnp.clip(index, 0, table.size - 1)[..., None]
+        return jnp.take_along_axis(log_probability, index, axis=-1)[..., 0]
+
+    below = jnp.where(token > first, at(token - 1), -jnp.inf)
+    above = jnp.where(token < last, at(token + 1), -jnp.inf)
+    # At the ends of the grid the missing neighbour must lose even if the other has p = 0.
+    joined_by_above = (token == first) | ((token < last) & (above > below))
+    chosen = at(token)
+    fraction = jax.nn.sigmoid(jnp.where(joined_by_above, above - chosen, chosen - below))
+    low = jnp.where(joined_by_above, token, token - 1)
+    return (
+        jnp.where(is_constant, low, token),
+        jnp.where(is_constant, fraction, 0.0).astype(jnp.float32),
+    )

@@ -1,0 +1,140 @@
+"""Candidate laws for trajectories: the pretrained model, its decoders, its vocabulary."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from nsode_jax.data.encode import ExampleFormat, encode_trajectory
+from nsode_jax.data.vocabulary import Vocabulary
+from nsode_jax.decoding.beam_search import BeamResult, beam_search
+from nsode_jax.decoding.grammar import TokenTable
+from nsode_jax.decoding.sampling import sample
+from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.expressions.expression import Expression, ExpressionError
+from nsode_jax.modeling.pretrained import load_pretrained
+from nsode_jax.modeling.transformer import Model, Params
+
+
+def token_table(vocabulary: Vocabulary) -> TokenTable:
+    """What the decoders must know about the vocabulary."""
+    return TokenTable(
+        arities=vocabulary.arities,
+        bos=vocabulary.bos,
+        eos=vocabulary.eos,
+        pad=vocabulary.pad,
+        grid_start=vocabulary.grid_start,
+        grid_size=vocabulary.grid_size,
+    )
+
+
+class Proposer:
+    """Writes candidate right-hand sides for trajectories with a pretrained model."""
+
+    def __init__(
+        self, model: Model, params: Params, vocabulary: Vocabulary, card: dict[str, Any]
+    ):
+        """
+        Args:
+          model: the network.
+          params: its parameters.
+          vocabulary: of its decoder.
+          card: what is known about the weights.
+        """
+        self.model, self.params, self.vocabulary, self.card = model, params, vocabulary, card
+        self._table = token_table(vocabulary)
+
+    @classmethod
+    def from_pretrained(cls, name_or_path: str | Path) -> Proposer:
+        """Shipped weights by name, or the folder of exported ones.
+
+        Raises:
+          WeightsError: if they are missing, damaged, or of another version.
+        """
+        return cls(*load_pretrained(name_or_path))
+
+    def propose(
+        self, trajectories: Sequence[Trajectory], beams: int, seed: int = 0, samples: int = 0
+    ) -> list[list[tuple[Expression, float]]]:
+        """Candidates of each trajectory with their log-probability, best first.
+
+        Args:
+          trajectories: in the range the model was trained on, t from 0 to 4 at
+            most and y around -5 to 5; all are decoded as one batch.
+          beams: width of the beam search.
+          seed: of the samples.
+          samples: sampled candidates (temperature 1) beside those of the beam.
+
+        Returns:
+          For each trajectory its candidates without repetitions.
+        """
+        form = ExampleFormat(
+            self.model.config.num_points,
+            self.model.config.max_length,
+            self.model.config.derivative_channel,
+        )
+        encoded = [encode_trajectory(x.t, x.y, form) for x in trajectories]
+        # Batches are filled up to a power of two: one compilation for each size.
+        filled = encoded + [encoded[-1]] * (_power_of_two(len(encoded)) - len(encoded))
+        words, mask = (np.stack(column) for column in zip(*filled, strict=True))
+        results = [_beam(self.model, self._table, beams, self.params, words, mask)]
+        if samples:
+            key = jax.random.key(seed)
+            results.append(
+                _sample(self.model, self._table, samples, self.params, words, mask, key)
+            )
+        results = jax.device_get(results)
+        return [self._candidates(results, row) for row in range(len(encoded))]
+
+    def _candidates(self, results: list[BeamResult], row: int) -> list[tuple[Expression, float]]:
+        best: dict[Expression, float] = {}
+        for result in results:
+            for low, fraction, log_probability in zip(
+                result.low[row], result.fraction[row], result.log_probability[row], strict=True
+            ):
+                if not np.isfinite(log_probability):
+                    continue
+                try:
+                    expression = self.vocabulary.decode(low, fraction)
+                except ExpressionError:
+                    continue
+                best[expression] = max(best.get(expression, -np.inf), float(log_probability))
+        return sorted(best.items(), key=lambda item: -item[1])
+
+
+def _power_of_two(size: int) -> int:
+    return 1 << (size - 1).bit_length()
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def _beam(model: Model, table: TokenTable, beams: int, params, words, mask) -> BeamResult:
+    memory = model.encode(params, words, mask)
+    batch = words.shape[0]
+    return beam_search(
+        functools.partial(model.step, params, memory),
+        model.init_cache(batch, beams),
+        table=table,
+        batch=batch,
+        beams=beams,
+        max_length=model.config.max_length,
+    )
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def _sample(model: Model, table: TokenTable, samples: int, params, words, mask, key) -> BeamResult:
+    memory = model.encode(params, words, mask)
+    batch = words.shape[0]
+    return sample(
+        functools.partial(model.step, params, memory),
+        model.init_cache(batch, samples),
+        key,
+        table=table,
+        batch=batch,
+        samples=samples,
+        max_length=model.config.max_length,
+    )

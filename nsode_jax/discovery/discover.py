@@ -1,0 +1,370 @@
+"""From a measured series to ranked laws dy/dt = f(y): the whole pipeline.
+
+clean -> thin -> views -> propose (the network) -> restore units -> refine -> rank
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from jaxtyping import Float
+from scipy.optimize import isotonic_regression
+
+from nsode_jax.discovery.rank import Fit, rank
+from nsode_jax.discovery.refine import Progress, refine
+from nsode_jax.discovery.scaling import AffineView, candidate_views
+from nsode_jax.dynamics.solve import solve
+from nsode_jax.dynamics.trajectory import Trajectory, clean
+from nsode_jax.expressions.canonical import TimeLimitExceeded
+from nsode_jax.expressions.expression import Expression, ExpressionError
+
+if TYPE_CHECKING:
+    import sympy
+
+MAX_POINTS = 300
+"""Longer series are reduced to so many points before fitting."""
+
+_MAX_SOLVER_STEPS = 2000
+_STARTS_PER_SKELETON = 2
+
+
+class DiscoveryError(RuntimeError):
+    """No law could be found. The message is one line for the person with the data."""
+
+
+class Proposer(Protocol):
+    """What `discover` needs of the network; see `nsode_jax.decoding.propose`."""
+
+    def propose(
+        self, trajectories: Sequence[Trajectory], beams: int, seed: int
+    ) -> list[list[tuple[Expression, float]]]:
+        """Per trajectory: laws in its own variables with their log-probability."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidate:
+    """A law dy/dt = f(y), fitted to the data, in the data's units.
+
+    Attributes:
+      expression: f.
+      y0: fitted value at `start_time`.
+      start_time: the first time of the data.
+      r2: share of the data's variance that the solution from `y0` explains, at
+        most 1; -inf if the law has no solution over the observed times.
+      residual_rms: root mean square of solution minus data, in units of y.
+      log_probability: of the network's proposal that the law descends from.
+      converged: whether the fit of the solution to the data met its tolerance.
+      score: what candidates are ranked by, lower is better; see `rank`.
+    """
+
+    expression: Expression
+    y0: float
+    start_time: float
+    r2: float
+    residual_rms: float
+    log_probability: float
+    converged: bool
+    score: float
+
+    @property
+    def infix(self) -> str:
+        """f as text, constants in full precision."""
+        return self.expression.infix
+
+    @property
+    def complexity(self) -> int:
+        """Number of operators, variables and constants."""
+        return self.expression.complexity
+
+    def latex(self, digits: int = 4) -> str:
+        """f in LaTeX, constants with so many significant digits."""
+        return self.expression.latex(digits)
+
+    def to_sympy(self) -> sympy.Expr:
+        """f as a SymPy expression in the symbol `y`."""
+        return self.expression.to_sympy()
+
+    def predict(
+        self, t: Float[np.ndarray, "time"] | Sequence[float], y0: float | None = None
+    ) -> Float[np.ndarray, "time"]:
+        """The solution of the law at given times.
+
+        Args:
+          t: increasing times, shape [time].
+          y0: value at t[0]. Without it the solution is the fitted one, from `y0`
+            at `start_time`, and times must not lie before `start_time`.
+
+        Returns:
+          Values, shape [time]; NaN from where the solution ceases to exist (it
+          blows up or leaves the domain of f).
+
+        Raises:
+          ValueError: if the times are not increasing, or lie before the data.
+        """
+        times = np.atleast_1d(np.asarray(t, np.float64))
+        if times.ndim != 1 or not times.size or not np.isfinite(times).all():
+            raise ValueError("predict needs a list of finite times")
+        if not (np.diff(times) > 0).all():
+            raise ValueError("predict needs strictly increasing times")
+        if y0 is not None:
+            return _solve_while_it_exists(self.expression, float(y0), times)
+        if times[0] < self.start_time:
+            raise ValueError(
+                f"the time {times[0]:g} lies before the data, which start at "
+                f"{self.start_time:g}; give y0, the value at the first time"
+            )
+        if times[0] == self.start_time:
+            return _solve_while_it_exists(self.expression, self.y0, times)
+        times = np.concatenate([[self.start_time], times])
+        return _solve_while_it_exists(self.expression, self.y0, times)[1:]
+
+
+@dataclasses.dataclass(frozen=True)
+class Discovery:
+    """What was found in one series.
+
+    Attributes:
+      candidates: laws, best first; at least one, and the first one has a solution
+        over the observed times.
+      trajectory: the data as fitted (cleaned, and thinned if they were long).
+      notes: sentences about what was done to the data and what to be wary of.
+      seconds: how long it took.
+    """
+
+    candidates: tuple[Candidate, ...]
+    trajectory: Trajectory
+    notes: tuple[str, ...]
+    seconds: float
+
+    @property
+    def best(self) -> Candidate:
+        """The first candidate."""
+        return self.candidates[0]
+
+
+def discover(
+    t: Float[np.ndarray, "time"] | Sequence[float],
+    y: Float[np.ndarray, "time"] | Sequence[float],
+    *,
+    weights: str = "small",
+    beams: int = 128,
+    seed: int = 0,
+    progress: Progress | None = None,
+    proposer: Proposer | None = None,
+) -> Discovery:
+    """Finds laws dy/dt = f(y) behind one series.
+
+    Args:
+      t: times, shape [time], any units.
+      y: values, shape [time], any units. NaNs, repeated and unsorted times are
+        dealt with and noted; series above `MAX_POINTS` are thinned for fitting.
+      weights: name or path of the network's weights; unused with `proposer`.
+      beams: proposals per view of the data.
+      seed: seed of everything random.
+      progress: called with a message and the share done of that step, in [0, 1].
+      proposer: proposes laws instead of the network.
+
+    Returns:
+      Ranked candidates in the data's units.
+
+    Raises:
+      TrajectoryError: if the series cannot be used.
+      DiscoveryError: if no proposed law has a solution near the data.
+    """
+    started = time.monotonic()
+    report = progress or (lambda message, share: None)
+    trajectory, cleaning_notes = clean(t, y)
+    trajectory, thinning_notes = thin(trajectory)
+    notes = [*cleaning_notes, *thinning_notes, *_warnings(trajectory)]
+
+    report("reading the data", 0.0)
+    if proposer is None:
+        from nsode_jax.decoding.propose import Proposer as Network  # JAX is slow to import.
+
+        proposer = Network.from_pretrained(weights)
+    views = candidate_views(trajectory)
+    report("proposing laws", 0.0)
+    proposed = proposer.propose([view.apply(trajectory) for view in views], beams, seed)
+    report("proposing laws", 1.0)
+
+    laws = _restore(views, proposed)
+    if not laws:
+        raise DiscoveryError("The network proposed no usable law for this series.")
+    fits = refine(trajectory, [law for law, _ in laws], seed=seed, progress=progress)
+    ranked = rank(fits, trajectory)
+    if not ranked or ranked[0][0].diverged:
+        raise DiscoveryError(
+            f"None of the {len(laws)} proposed laws has a solution near the data; "
+            "try more beams or another seed."
+        )
+    candidates = tuple(
+        _candidate(fit, score, laws[fit.source][1], trajectory) for fit, score in ranked
+    )
+    if candidates[0].r2 < 0.9:
+        notes.append(
+            f"The best law explains only {max(candidates[0].r2, 0.0):.0%} of the variance of the "
+            "data; do not trust it."
+        )
+    return Discovery(candidates, trajectory, tuple(notes), time.monotonic() - started)
+
+
+def _candidate(
+    fit: Fit, score: float, log_probability: float, trajectory: Trajectory
+) -> Candidate:
+    return Candidate(
+        expression=fit.expression,
+        y0=fit.y0,
+        start_time=float(trajectory.t[0]),
+        r2=fit.r2,
+        residual_rms=fit.residual_rms,
+        log_probability=log_probability,
+        converged=fit.converged,
+        score=score,
+    )
+
+
+def _restore(
+    views: Sequence[AffineView], proposed: Sequence[Sequence[tuple[Expression, float]]]
+) -> list[tuple[Expression, float]]:
+    """Proposals of all views in the data's units, most probable first.
+
+    One skeleton is kept a few times only: constants are fitted anyway, and differ
+    between views mostly by the change of units.
+    """
+    pairs = [
+        (view, expression, log_probability)
+        for view, proposals in zip(views, proposed, strict=True)
+        for expression, log_probability in proposals
+    ]
+    pairs.sort(key=lambda pair: -pair[2])
+    seen: dict[tuple, int] = {}
+    laws: dict[Expression, float] = {}
+    for view, expression, log_probability in pairs:
+        # Views with these in common give the same skeleton in the data's units.
+        key = (expression.skeleton.unsigned_key, view.a == 1.0, view.b)
+        seen[key] = seen.get(key, 0) + 1
+        if seen[key] > _STARTS_PER_SKELETON:
+            continue
+        try:
+            law = view.restore(expression)
+        except (ExpressionError, TimeLimitExceeded):
+            continue
+        laws.setdefault(law, log_probability)
+    return list(laws.items())
+
+
+# --- long series ---------------------------------------------------------------
+
+
+def thin(
+    trajectory: Trajectory, max_points: int = MAX_POINTS
+) -> tuple[Trajectory, tuple[str, ...]]:
+    """At most `max_points` points that stand for a longer series.
+
+    The series is cut into blocks, half of them spread evenly over the rows and
+    half over the changes of y, so that a short transient in a long record keeps
+    its points. A block of five or more points becomes the value of its
+    least-squares parabola in the middle: noise is averaged, and the curvature of
+    clean data is not. Smaller blocks become one of their points.
+
+    Args:
+      trajectory: any series.
+      max_points: most points to return.
+
+    Returns:
+      The points, and a note if there were more.
+    """
+    total = len(trajectory)
+    if total <= max_points:
+        return trajectory, ()
+    t, y = trajectory.t, trajectory.y
+
+    coarse = np.linspace(0, total, min(total, 4096) + 1).astype(int)
+    means = np.add.reduceat(y, coarse[:-1]) / np.diff(coarse)
+    change = np.abs(np.diff(means, prepend=means[0]))
+    # A noisy or steadily changing record has changes everywhere: only what stands
+    # out counts.
+    change = np.maximum(change - 4 * np.median(change), 0.0)
+    even = np.full(change.size, 1.0 / change.size)
+    density = even if change.sum() == 0 else (even + change / change.sum()) / 2
+    position = np.concatenate([[0.0], np.cumsum(density)]) / density.sum()
+    edges = np.interp(np.linspace(0, 1, max_points + 1), position, coarse)
+    edges = np.unique(np.round(edges).astype(int))
+
+    blocks = list(zip(edges[:-1], edges[1:], strict=True))
+    times, values = np.empty(len(blocks)), np.empty(len(blocks))
+    for i, (start, end) in enumerate(blocks):
+        if end - start < 5:
+            middle = (start + end - 1) // 2
+            times[i], values[i] = t[middle], y[middle]
+            continue
+        times[i] = t[start:end].mean()
+        unit = (t[end - 1] - t[start]) / 2
+        design = np.vander((t[start:end] - times[i]) / unit, 3, increasing=True)
+        level = y[start]
+        values[i] = level + np.linalg.lstsq(design, y[start:end] - level, rcond=None)[0][0]
+    note = (
+        f"The series has {total} points; laws were fitted to {len(blocks)} that stand for them "
+        "(local averages or samples), and R2 refers to those."
+    )
+    return Trajectory(times, values), (note,)
+
+
+# --- what to be wary of ----------------------------------------------------------
+
+
+def _warnings(trajectory: Trajectory) -> list[str]:
+    """A word where no law dy/dt = f(y) can explain the data: they rise and fall."""
+    t, y = trajectory.t, trajectory.y
+    # Noise: how far each point lies from the line through its neighbours.
+    share = (t[1:-1] - t[:-2]) / (t[2:] - t[:-2])
+    deviation = y[1:-1] - (1 - share) * y[:-2] - share * y[2:]
+    noise = float(np.sqrt(np.mean(deviation**2 / (1 + share**2 + (1 - share) ** 2))))
+    best = min(
+        float(np.sqrt(np.mean((isotonic_regression(y, increasing=up).x - y) ** 2)))
+        for up in (True, False)
+    )
+    if best > 0.1 * y.std() and best > 2 * noise:
+        return [
+            "The values rise and fall by more than noise, but every solution of dy/dt = f(y) only "
+            "rises or only falls: no such law can explain this series."
+        ]
+    return []
+
+
+def _solve_while_it_exists(
+    expression: Expression, y0: float, t: Float[np.ndarray, "time"]
+) -> Float[np.ndarray, "time"]:
+    """The solution at the times, NaN from where there is none."""
+    tolerance = 1e-9 * (abs(y0) or 1.0)
+
+    def attempt(count: int) -> np.ndarray | None:
+        if count < 2:
+            return np.full(count, y0)
+        return solve(expression, y0, t[:count], atol=tolerance, max_steps=_MAX_SOLVER_STEPS)
+
+    result = np.full(t.shape, np.nan)
+    good, bad = 1, t.size + 1
+    count = t.size
+    while good < bad - 1 or count == 1:
+        solution = attempt(count)
+        if solution is None:
+            bad = count
+        else:
+            result[:count] = solution
+            good = count
+        if good == t.size:
+            break
+        count = (good + bad) // 2
+        if count in (good, bad):
+            break
+    result[0] = y0
+    return result
+
+
+__all__ = ["Candidate", "Discovery", "DiscoveryError", "Proposer", "discover", "thin"]

@@ -1,0 +1,205 @@
+"""The order of candidate laws: how well they fit against how long they are.
+
+The score of a law, lower is better, is twice a description length in nats, up
+to a constant that all laws share:
+
+    n log(rms^2 / var(y) + floor^2) + k log(n) + 3 * length
+
+n is the number of observations, rms the residual of the *integrated* solution,
+k the number of fitted constants (plain ones, such as the 2 of a square, are not
+fitted). The first two terms are the BIC; the third is a prior over
+formulas, at 1.5 nats per token, in which some tokens count more (`length`). The
+floor, 1e-6 or the rounding of the data if that is coarser, keeps differences that
+no data can show from paying for a longer formula.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.expressions.expression import Expression, subtree_end
+
+TOKEN_COST = 3.0
+"""Score of one token of a formula: twice 1.5 nats."""
+
+RELATIVE_FLOOR = 1e-6
+"""Residuals below this share of the data's spread count as equally small."""
+
+_LARGEST_WHOLE = 10.0
+_LARGEST_HALF = 2.5
+
+_COSTS = {"exp": 2.0, "log": 2.0, "sin": 6.0, "cos": 6.0}
+"""Tokens that count more than once. A periodic right-hand side claims infinitely
+many equilibria, and half a wave fits any hump: on the yeast data of the examples
+c*sin(c*y) fits a little better than the logistic law, with fewer tokens."""
+
+_FREE_EXPONENT_COST = 3.0
+"""An exponent such as 1.38 bends a power to fit nearly any curve."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Fit:
+    """A law fitted to one series.
+
+    Attributes:
+      expression: the law f, constants fitted, in the data's units.
+      y0: fitted value at the first time.
+      residual_rms: root mean square of solution minus data, in units of y; inf if
+        the law has no solution over the observed times.
+      r2: share of the data's variance that the solution explains, at most 1;
+        -inf without a solution.
+      converged: whether the last least-squares fit of the solution met its
+        tolerance; False for laws that were never fitted that far.
+      source: index of the proposal that the law descends from.
+    """
+
+    expression: Expression
+    y0: float
+    residual_rms: float
+    r2: float
+    converged: bool
+    source: int
+
+    @property
+    def diverged(self) -> bool:
+        """Whether the law has no solution over the observed times."""
+        return not math.isfinite(self.residual_rms)
+
+
+def is_plain(constant: float) -> bool:
+    """Whether a constant is a whole number to 10 or a half one to 2.5, as in exponents."""
+    if constant == round(constant):
+        return abs(constant) <= _LARGEST_WHOLE
+    return abs(constant) <= _LARGEST_HALF and 2 * constant == round(2 * constant)
+
+
+def length(expression: Expression) -> float:
+    """Length of a formula in tokens, as the score counts them.
+
+    The exponent of a square is free (a square is one thing), an exponent that is
+    not plain counts three times, exp and log twice, sin and cos six times,
+    everything else once.
+    """
+    prefix = expression.prefix
+    exponents = {subtree_end(prefix, i + 1) for i, token in enumerate(prefix) if token == "pow"}
+    total = 0.0
+    for i, token in enumerate(prefix):
+        if isinstance(token, str):
+            total += _COSTS.get(token, 1.0)
+        elif i in exponents and not is_plain(token):
+            total += _FREE_EXPONENT_COST
+        elif i not in exponents or token != 2.0:
+            total += 1.0
+    return total
+
+
+def residual_floor(y: Float[np.ndarray, "time"]) -> float:
+    """Smallest residual that the data can show, relative to their standard deviation.
+
+    Measured values are often rounded: 9.6, 18.3, 29.0 say nothing below 0.03.
+
+    Args:
+      y: observed values, shape [time].
+    """
+    spread = float(y.std())
+    size = float(np.abs(y).max())
+    if not spread > 0:
+        return RELATIVE_FLOOR
+    # From the coarsest step that could matter down to the floor itself.
+    for exponent in range(math.floor(math.log10(size)), math.floor(math.log10(size)) - 7, -1):
+        steps = y / 10.0**exponent
+        if np.abs(steps - np.round(steps)).max() < 1e-6:
+            return max(RELATIVE_FLOOR, 10.0**exponent / math.sqrt(12.0) / spread)
+    return RELATIVE_FLOOR
+
+
+def score(
+    expression: Expression,
+    relative_rms: float,
+    num_points: int,
+    floor: float = RELATIVE_FLOOR,
+) -> float:
+    """Twice the description length of a law and of the data given it (see above).
+
+    Args:
+      expression: the law.
+      relative_rms: residual divided by the standard deviation of the data.
+      num_points: number of observations.
+      floor: smallest residual that counts, relative likewise.
+
+    Returns:
+      The score, lower is better; inf for a law that diverges.
+    """
+    if not math.isfinite(relative_rms):
+        return math.inf
+    fitted = sum(not is_plain(c) for c in expression.constants)
+    return (
+        num_points * math.log(relative_rms**2 + floor**2)
+        + fitted * math.log(num_points)
+        + TOKEN_COST * length(expression)
+    )
+
+
+def scores(fits: Sequence[Fit], trajectory: Trajectory) -> list[float]:
+    """The score of each fit, lower is better; inf for those that diverge."""
+    spread = float(trajectory.y.std()) or 1.0
+    floor = residual_floor(trajectory.y)
+    return [
+        score(fit.expression, fit.residual_rms / spread, len(trajectory), floor) for fit in fits
+    ]
+
+
+def rank(
+    fits: Sequence[Fit], trajectory: Trajectory, *, same: float = 1e-6
+) -> list[tuple[Fit, float]]:
+    """Best law first, each law once.
+
+    Of fits with the same skeleton (signs aside) the best stays. Of laws whose f
+    differs by less than `same` of its largest value over the observed range the
+    shortest stays. Laws that diverge come last.
+
+    Args:
+      fits: any number of fits.
+      trajectory: the data they were fitted to.
+      same: relative difference below which two right-hand sides are one law.
+
+    Returns:
+      Pairs of a fit and its score, lowest score first.
+    """
+    values = scores(fits, trajectory)
+    order = sorted(range(len(fits)), key=lambda i: (values[i], fits[i].expression.complexity, i))
+    grid = np.linspace(trajectory.y.min(), trajectory.y.max(), 64)
+    kept: list[int] = []
+    curves: dict[int, np.ndarray] = {}
+    keys: set[str] = set()
+    for i in order:
+        key = fits[i].expression.skeleton.unsigned_key
+        if key in keys:
+            continue
+        keys.add(key)
+        curve = fits[i].expression.evaluate(grid)
+        twin = next((j for j in kept if _same_curve(curve, curves[j], same)), None)
+        if twin is None:
+            kept.append(i)
+        elif fits[i].expression.complexity < fits[twin].expression.complexity:
+            kept[kept.index(twin)] = i
+        else:
+            continue
+        curves[i] = curve
+    kept.sort(key=lambda i: (values[i], fits[i].expression.complexity, i))
+    return [(fits[i], values[i]) for i in kept]
+
+
+def _same_curve(one: np.ndarray, other: np.ndarray, tolerance: float) -> bool:
+    """Whether two right-hand sides agree wherever both are defined; NaNs must match."""
+    defined = np.isfinite(one)
+    if not defined.any() or not np.array_equal(defined, np.isfinite(other)):
+        return False
+    size = np.abs(other[defined]).max()
+    return bool(np.abs(one[defined] - other[defined]).max() <= tolerance * size)

@@ -1,0 +1,182 @@
+"""Exact changes of units: several views of one series, and the way back.
+
+The network knows times on [0, 4] and values of a few units. Real data have any
+units, so it reads the data through affine views. If z = (y - b)/a and
+s = (t - t0)/c obey dz/ds = g(z), then y obeys dy/dt = f(y) = (a/c) g((y - b)/a),
+exactly, whatever the factors.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import sympy
+
+from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.expressions.canonical import canonicalize, from_sympy, time_limit, to_sympy
+from nsode_jax.expressions.expression import Expression
+from nsode_jax.expressions.operators import VARIABLE
+
+VIEW_TIME = 4.0
+"""The time span the network is trained on."""
+
+_IN_RANGE = 5.0
+"""Largest value the network is trained on."""
+
+
+@dataclasses.dataclass(frozen=True)
+class AffineView:
+    """The change of variables z = (y - b)/a, s = (t - t0)/c.
+
+    Attributes:
+      t0: time that becomes 0, in units of t.
+      c: unit of time, positive, in units of t.
+      b: value that becomes 0, in units of y. Zero keeps formulas short.
+      a: unit of value, positive, in units of y.
+    """
+
+    t0: float
+    c: float
+    b: float
+    a: float
+
+    def __post_init__(self):
+        if not (self.a > 0 and self.c > 0):
+            raise ValueError(f"the units a and c must be positive, got a={self.a}, c={self.c}")
+
+    def apply(self, trajectory: Trajectory) -> Trajectory:
+        """The trajectory in the view's variables, (s, z)."""
+        return Trajectory((trajectory.t - self.t0) / self.c, (trajectory.y - self.b) / self.a)
+
+    def restore(self, expression: Expression) -> Expression:
+        """The law dy/dt = f(y) of a law dz/ds = g(z) found in this view.
+
+        Args:
+          expression: g.
+
+        Returns:
+          f(y) = (a/c) g((y - b)/a), in canonical form.
+
+        Raises:
+          ExpressionError: if f has no canonical form in our language, for
+            example because a constant leaves the range of numbers.
+        """
+        prefix: list[str | float] = []
+        for token in expression.prefix:
+            if token != VARIABLE:
+                prefix.append(token)
+                continue
+            if self.a != 1.0:
+                prefix += ["mul", 1.0 / self.a]
+            prefix += ["sub", VARIABLE, self.b] if self.b else [VARIABLE]
+        factor = self.a / self.c
+        restored = Expression(tuple(prefix if factor == 1.0 else ["mul", factor, *prefix]))
+        if self.a == 1.0 and not self.b:
+            return canonicalize(restored)
+        with time_limit(1.0):
+            absorbed = from_sympy(_absorb(to_sympy(restored)))
+        return canonicalize(absorbed)
+
+
+def candidate_views(trajectory: Trajectory) -> tuple[AffineView, ...]:
+    """A few sensible views of a series, without repetitions.
+
+    Time is mapped to [0, 4]. Values are divided by their largest size, by a half
+    and by a fifth of it (so that max|z| is 1, 2 and 5), and left alone where they
+    already lie in the network's range; where they lie far from 0 relative to
+    their own range they are also shifted. Never scaled by the first value, which
+    may be 0. Series that already span at most 4 units of time and lie in range
+    are also read in their own time.
+
+    Args:
+      trajectory: the series, at least two points.
+
+    Returns:
+      4 to 6 views; the first is the most natural one.
+    """
+    t, y = trajectory.t, trajectory.y
+    start, span = float(t[0]), float(t[-1] - t[0])
+    size = float(np.abs(y).max()) or 1.0
+    low, high = float(y.min()), float(y.max())
+    unit_of_time = span / VIEW_TIME
+
+    in_range = 0.05 <= size <= _IN_RANGE
+    views = []
+    if in_range:
+        if span <= VIEW_TIME:
+            views.append(AffineView(start, 1.0, 0.0, 1.0))
+        views.append(AffineView(start, unit_of_time, 0.0, 1.0))
+    views += [AffineView(start, unit_of_time, 0.0, size / top) for top in (1.0, 2.0, 5.0)]
+    if high - low < 0.2 * size:
+        spread = (high - low) / 2 or size
+        views.append(AffineView(start, unit_of_time, (low + high) / 2, spread))
+        views.append(AffineView(start, unit_of_time, low, spread))
+
+    kept: list[AffineView] = []
+    for view in views:
+        alike = (
+            np.allclose((view.c, view.a), (other.c, other.a), rtol=0.05, atol=0.0)
+            and view.b == other.b
+            for other in kept
+        )
+        if not any(alike):
+            kept.append(view)
+    return tuple(kept)
+
+
+def _absorb(expression: sympy.Expr) -> sympy.Expr:
+    """Moves factors that a change of units leaves inside sums into an outer factor.
+
+    3*y/(1 + 0.01*y) becomes 300*y/(100 + y): the same function with one constant
+    less, so a law does not look longer because of the units it was found in.
+    """
+    if not expression.args or not expression.free_symbols:
+        return expression
+    arguments = [_absorb(argument) for argument in expression.args]
+    if expression.is_Pow:
+        base, exponent = arguments
+        factor, rest = _leading_factor(base)
+        # (k x)^p = k^p x^p for a negative k holds for integer p only.
+        if exponent.is_number and (factor > 0 or exponent == int(exponent)):
+            return sympy.Mul(sympy.Pow(factor, exponent), sympy.Pow(rest, exponent))
+        return sympy.Pow(base, exponent)
+    if expression.is_Mul:
+        factors = []
+        outer = sympy.S.One
+        for argument in arguments:
+            factor, rest = _leading_factor(argument)
+            if rest.func == sympy.exp and rest.args[0].is_Add:
+                shift, exponent = rest.args[0].as_coeff_Add()
+                factor, rest = factor * sympy.exp(shift), sympy.exp(exponent)
+            outer *= factor
+            factors.append(rest)
+        return sympy.Mul(outer, *factors)
+    if expression.is_Add and any(argument.is_number for argument in arguments):
+        arguments = [_split_logarithm(argument) for argument in arguments]
+    return expression.func(*arguments)
+
+
+def _leading_factor(expression: sympy.Expr) -> tuple[sympy.Expr, sympy.Expr]:
+    """(k, x) with expression = k x, where the first term of the sum x has factor 1."""
+    if not expression.is_Add:
+        return expression.as_coeff_Mul() if expression.free_symbols else (expression, sympy.S.One)
+    terms = [term.as_coeff_Mul() for term in expression.args if term.free_symbols]
+    factor = min(terms, key=lambda term: sympy.default_sort_key(term[1]))[0]
+    # Term by term: multiplying the sum by 1/k would be rounded, and k/k must be 1.
+    scaled = []
+    for term in expression.args:
+        coefficient, rest = term.as_coeff_Mul()
+        scaled.append(sympy.S.One * rest if coefficient == factor else coefficient / factor * rest)
+    return factor, sympy.Add(*scaled)
+
+
+def _split_logarithm(term: sympy.Expr) -> sympy.Expr:
+    """k log(m x) -> k log(m) + k log(x), for a term beside a constant."""
+    coefficient, rest = term.as_coeff_Mul()
+    if rest.func != sympy.log:
+        return term
+    factor, argument = rest.args[0].as_coeff_Mul()
+    if not factor > 0:
+        return term
+    return coefficient * sympy.log(factor) + coefficient * sympy.log(argument)

@@ -1,0 +1,81 @@
+"""What measurement does to a solution: noise, gaps, few points, a short window.
+
+Paper, appendix A, names noise and dropped samples as extensions of the training
+data; real series need them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Float
+
+
+@dataclasses.dataclass(frozen=True)
+class CorruptionConfig:
+    """How clean solutions are turned into observations. The default leaves them.
+
+    Attributes:
+      noisy_share: share of the series that get noise.
+      min_noise, max_noise: noise level relative to the series' standard
+        deviation (additive) or to each value (multiplicative), log-uniform.
+      sparse_share: share of the series reduced to few points.
+      min_points: fewest points of a sparse series.
+      irregular_share: share of the sparse series whose times are irregular.
+      window_share: share of the series cut to a shorter time window, which then
+        starts at time 0.
+      min_window: shortest window, as a share of the whole.
+    """
+
+    noisy_share: float = 0.0
+    min_noise: float = 1e-3
+    max_noise: float = 0.1
+    sparse_share: float = 0.0
+    min_points: int = 8
+    irregular_share: float = 0.5
+    window_share: float = 0.0
+    min_window: float = 0.25
+
+
+def corrupt(
+    t: Float[np.ndarray, "time"],
+    y: Float[np.ndarray, "time"],
+    max_points: int,
+    config: CorruptionConfig,
+    rng: np.random.Generator,
+) -> tuple[Float[np.ndarray, "kept"], Float[np.ndarray, "kept"]]:
+    """Observations of a clean solution.
+
+    Args:
+      t, y: a solution on a fine grid, shape [time].
+      max_points: most points to keep.
+      config: what to do.
+      rng: random numbers.
+
+    Returns:
+      Times from 0 on and noisy values, `kept` <= max_points of them.
+    """
+    first, last = 0, t.size - 1
+    if rng.random() < config.window_share:
+        length = max(int(rng.uniform(config.min_window, 1.0) * last), config.min_points)
+        first = int(rng.integers(0, last - length + 1))
+        last = first + length
+    available = last - first + 1
+    count = min(max_points, available)
+    regular = True
+    if rng.random() < config.sparse_share:
+        # Log-uniform: short series are common in practice, and differ most.
+        count = int(np.exp(rng.uniform(np.log(config.min_points), np.log(count + 1))))
+        count = min(max(count, config.min_points), available)
+        regular = rng.random() >= config.irregular_share
+    if regular:
+        index = first + np.round(np.linspace(0, available - 1, count)).astype(int)
+    else:
+        index = first + np.sort(rng.choice(available, count, replace=False))
+    t, y = t[index] - t[index[0]], y[index]
+    if rng.random() < config.noisy_share:
+        level = np.exp(rng.uniform(np.log(config.min_noise), np.log(config.max_noise)))
+        scale = np.abs(y) if rng.random() < 0.5 else np.std(y)
+        y = y + level * scale * rng.standard_normal(y.size)
+    return t, y

@@ -1,0 +1,527 @@
+"""An equation as data: prefix notation, infix notation, skeletons.
+
+`Expression` is the right-hand side f of dy/dt = f(y), with its constants.
+`Skeleton` is the same without the values of the constants (their signs stay,
+as in the paper's definition of a recovered skeleton, section 2.3).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float
+
+from nsode_jax.expressions.operators import (
+    CONSTANT,
+    NEGATIVE_CONSTANT,
+    OPERATORS,
+    UNIT,
+    VARIABLE,
+    arity,
+)
+
+if TYPE_CHECKING:
+    import sympy
+
+Prefix = tuple[str | float, ...]
+
+_PLACEHOLDERS = (CONSTANT, NEGATIVE_CONSTANT)
+
+
+class ExpressionError(ValueError):
+    """The text or the tokens are not an expression of our grammar."""
+
+
+def subtree_end(prefix: Sequence[str | float], start: int) -> int:
+    """Index just after the subtree whose root is at `start`.
+
+    Raises:
+      ExpressionError: if the subtree is incomplete.
+    """
+    open_slots, position = 1, start
+    while open_slots:
+        if position >= len(prefix):
+            raise ExpressionError("the expression is incomplete: an operator lacks an argument")
+        open_slots += arity(prefix[position]) - 1
+        position += 1
+    return position
+
+
+def _argument_spans(prefix: Sequence[str | float], start: int) -> list[int]:
+    """Start of each argument of the operator at `start`."""
+    starts, position = [], start + 1
+    for _ in range(arity(prefix[start])):
+        starts.append(position)
+        position = subtree_end(prefix, position)
+    return starts
+
+
+def _unit_positions(prefix: Sequence[str | float]) -> set[int]:
+    """Positions of the numerator 1 of plain reciprocals (1/x)."""
+    return {
+        i + 1
+        for i in range(len(prefix) - 1)
+        if prefix[i] == "div" and prefix[i + 1] == 1.0 and not isinstance(prefix[i + 1], str)
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class Skeleton:
+    """An expression without the values of its constants.
+
+    Attributes:
+      tokens: prefix notation; `c` and `-c` stand for a positive and a negative
+        constant, `1` for the numerator of a plain reciprocal.
+    """
+
+    tokens: tuple[str, ...]
+
+    def __post_init__(self):
+        for token in self.tokens:
+            if token not in OPERATORS and token not in (VARIABLE, UNIT, *_PLACEHOLDERS):
+                raise ExpressionError(f"unknown token in a skeleton: {token!r}")
+        if not self.tokens or subtree_end(self.tokens, 0) != len(self.tokens):
+            raise ExpressionError("a skeleton must be one complete expression")
+
+    @property
+    def key(self) -> str:
+        """The skeleton as text; equal keys mean equal skeletons."""
+        return " ".join(self.tokens)
+
+    @classmethod
+    def from_key(cls, key: str) -> Skeleton:
+        """The inverse of `key`."""
+        return cls(tuple(key.split()))
+
+    @property
+    def unsigned_key(self) -> str:
+        """The key with the signs of the constants left out."""
+        return " ".join(CONSTANT if t == NEGATIVE_CONSTANT else t for t in self.tokens)
+
+    @property
+    def num_constants(self) -> int:
+        """How many constants the skeleton holds."""
+        return sum(token in _PLACEHOLDERS for token in self.tokens)
+
+    @property
+    def signs(self) -> tuple[int, ...]:
+        """Sign of each constant, in prefix order: 1 or -1."""
+        return tuple(1 if t == CONSTANT else -1 for t in self.tokens if t in _PLACEHOLDERS)
+
+    def with_constants(self, constants: Iterable[float]) -> Expression:
+        """The expression with these constants, in prefix order.
+
+        Raises:
+          ExpressionError: if their number is not `num_constants`.
+        """
+        values = [float(c) for c in constants]
+        if len(values) != self.num_constants:
+            raise ExpressionError(
+                f"the skeleton has {self.num_constants} constants, got {len(values)}"
+            )
+        remaining = iter(values)
+        prefix: list[str | float] = []
+        for token in self.tokens:
+            if token in _PLACEHOLDERS:
+                prefix.append(next(remaining))
+            else:
+                prefix.append(1.0 if token == UNIT else token)
+        return Expression(tuple(prefix))
+
+
+@dataclasses.dataclass(frozen=True)
+class Expression:
+    """The right-hand side f(y) of an autonomous ODE dy/dt = f(y).
+
+    Attributes:
+      prefix: operators and the variable as strings, constants as floats.
+    """
+
+    prefix: Prefix
+
+    def __post_init__(self):
+        for token in self.prefix:
+            if isinstance(token, str):
+                if token not in OPERATORS and token != VARIABLE:
+                    raise ExpressionError(f"unknown token in an expression: {token!r}")
+            elif not math.isfinite(token):
+                raise ExpressionError(f"a constant must be finite, got {token!r}")
+        if not self.prefix or subtree_end(self.prefix, 0) != len(self.prefix):
+            raise ExpressionError("an expression must be one complete tree")
+
+    @classmethod
+    def from_infix(cls, text: str) -> Expression:
+        """Reads a formula such as `-1.3*y + 2.1*y**2.2`.
+
+        Known: numbers, `y`, `pi`, + - * / ** ^, parentheses and the functions
+        of the operator table (`ln` is `log`). Nothing in the text is executed.
+
+        Raises:
+          ExpressionError: naming the position, for any other text.
+        """
+        return cls(tuple(_Parser(text).parse()))
+
+    @property
+    def infix(self) -> str:
+        """The formula as text; `from_infix` gives back the same prefix."""
+        return _to_infix(self.prefix)
+
+    @property
+    def complexity(self) -> int:
+        """Number of operators, variables and constants (paper, section 2.1)."""
+        return len(self.prefix)
+
+    @property
+    def constants(self) -> tuple[float, ...]:
+        """Constants in prefix order; the 1 of a plain reciprocal is not one."""
+        units = _unit_positions(self.prefix)
+        return tuple(
+            t for i, t in enumerate(self.prefix) if not isinstance(t, str) and i not in units
+        )
+
+    @property
+    def skeleton(self) -> Skeleton:
+        """The expression without the values of its constants."""
+        units = _unit_positions(self.prefix)
+        tokens = []
+        for i, token in enumerate(self.prefix):
+            if isinstance(token, str):
+                tokens.append(token)
+            elif i in units:
+                tokens.append(UNIT)
+            else:
+                tokens.append(CONSTANT if token >= 0 else NEGATIVE_CONSTANT)
+        return Skeleton(tuple(tokens))
+
+    def rounded(self, digits: int) -> Expression:
+        """Constants rounded to so many significant digits, for display."""
+        return Expression(
+            tuple(t if isinstance(t, str) else float(f"{t:.{digits}g}") for t in self.prefix)
+        )
+
+    def latex(self, digits: int = 6) -> str:
+        """The formula in LaTeX, constants with so many significant digits."""
+        return _to_latex(self.prefix, digits)
+
+    def to_sympy(self) -> sympy.Expr:
+        """The formula as a SymPy expression in the symbol `y`."""
+        from nsode_jax.expressions.canonical import to_sympy  # SymPy is slow to import.
+
+        return to_sympy(self)
+
+    def evaluate(self, y: Float[np.ndarray, "..."] | float) -> Float[np.ndarray, "..."]:
+        """f at each y in float64; NaN or inf where f is undefined."""
+        y = np.asarray(y, np.float64)
+        with np.errstate(all="ignore"):
+            value, _ = _evaluate(self.prefix, 0, y)
+        return np.broadcast_to(value, y.shape).astype(np.float64)
+
+    def compile(self) -> Callable[..., float]:
+        """A fast scalar function f(y), or f(y, *constants), over `math`.
+
+        Without constants the expression's own are used. The function raises
+        ArithmeticError or ValueError where f is undefined.
+        """
+        function, own = _compile(self.skeleton), self.constants
+
+        def f(y: float, *constants: float) -> float:
+            return function(y, *(constants or own))
+
+        return f
+
+    def __str__(self) -> str:
+        return self.infix
+
+
+def _evaluate(prefix: Prefix, start: int, y: np.ndarray) -> tuple[np.ndarray, int]:
+    token = prefix[start]
+    if not isinstance(token, str):
+        return np.float64(token), start + 1
+    if token == VARIABLE:
+        return y, start + 1
+    arguments, position = [], start + 1
+    for _ in range(OPERATORS[token].arity):
+        value, position = _evaluate(prefix, position, y)
+        arguments.append(value)
+    return OPERATORS[token].numpy(*arguments), position
+
+
+@functools.lru_cache(maxsize=4096)
+def _compile(skeleton: Skeleton) -> Callable[..., float]:
+    """Python function f(y, c0, c1, ...) of a skeleton.
+
+    The source is put together from the operator table's templates only: a
+    skeleton cannot hold any other text, so nothing foreign is ever executed.
+    """
+    names = iter(f"c{i}" for i in range(skeleton.num_constants))
+
+    def build(start: int) -> tuple[str, int]:
+        token = skeleton.tokens[start]
+        if token in _PLACEHOLDERS:
+            return next(names), start + 1
+        if token in (VARIABLE, UNIT):
+            return ("1.0" if token == UNIT else VARIABLE), start + 1
+        arguments, position = [], start + 1
+        for _ in range(OPERATORS[token].arity):
+            text, position = build(position)
+            arguments.append(text)
+        return OPERATORS[token].python.format(*arguments), position
+
+    body, _ = build(0)
+    parameters = ", ".join([VARIABLE] + [f"c{i}" for i in range(skeleton.num_constants)])
+    scope = {name: getattr(math, name) for name in ("sin", "cos", "exp", "sqrt", "log", "pow")}
+    return eval(f"lambda {parameters}: {body}", {"__builtins__": {}, **scope})  # noqa: S307
+
+
+# --- infix notation ---------------------------------------------------------
+#
+# A negative number at the head of a term belongs to that term: `a - 2*y` is
+# a + (-2)*y. So the canonical form, which carries signs in the constants, reads
+# naturally; a subtraction of a term that begins with a number gets parentheses,
+# and every prefix sequence survives the round trip unchanged.
+
+
+def format_number(value: float) -> str:
+    """Shortest text that reads back as the same float; whole numbers plain."""
+    if value == int(value) and abs(value) < 1e15:
+        return str(int(value)) if value or math.copysign(1.0, value) > 0 else "-0.0"
+    return repr(value)
+
+
+def _leads_with_number(prefix: Sequence[str | float], start: int) -> bool:
+    """Whether the text of this subtree begins with a bare number of a term."""
+    while prefix[start] in ("mul", "div"):
+        start += 1
+    return not isinstance(prefix[start], str)
+
+
+def _to_infix(prefix: Prefix) -> str:
+    def write(start: int, needed: int, heads_term: bool) -> str:
+        """Text of a subtree that must bind at least as tightly as `needed`.
+
+        `heads_term`: a leading minus sign would be read as the term's own.
+        """
+        token = prefix[start]
+        if not isinstance(token, str):
+            text = format_number(token)
+            bare = not text.startswith("-") or (heads_term and needed <= 2)
+            return text if bare else f"({text})"
+        if token == VARIABLE:
+            return VARIABLE
+        arguments = _argument_spans(prefix, start)
+        operator = OPERATORS[token]
+        if not operator.infix:
+            return f"{token}({write(arguments[0], 0, True)})"
+        if needed > operator.precedence:
+            return f"({write(start, 0, True)})"
+        first = arguments[0]
+        if token == "neg":
+            text = "-" + _unless_number(first, write(first, 2, False))
+            return text if heads_term else f"({text})"
+        second = arguments[1]
+        if token == "pow":
+            # A negative base needs parentheses; the exponent groups to the right.
+            return f"{write(first, 4, False)}**{write(second, 3, False)}"
+        if token in ("mul", "div"):
+            return f"{write(first, 2, heads_term)}{operator.infix}{write(second, 3, False)}"
+        left = write(first, 1, heads_term)
+        if token == "sub":
+            return f"{left} - {_unless_number(second, write(second, 2, False))}"
+        right = write(second, 2, True)
+        if right.startswith("-"):
+            if prefix[second] == "neg":
+                return f"{left} + ({right})"
+            return f"{left} - {right[1:]}"
+        return f"{left} + {right}"
+
+    def _unless_number(start: int, text: str) -> str:
+        return f"({text})" if _leads_with_number(prefix, start) and text[0] != "(" else text
+
+    return write(0, 0, True)
+
+
+def _to_latex(prefix: Prefix, digits: int) -> str:
+    def write(start: int, needed: int) -> str:
+        token = prefix[start]
+        if not isinstance(token, str):
+            text = format_number(float(f"{token:.{digits}g}"))
+            if "e" in text:
+                mantissa, exponent = text.split("e")
+                text = rf"{mantissa} \cdot 10^{{{int(exponent)}}}"
+            negative_inside = text.startswith("-") and needed > 1
+            return f"({text})" if negative_inside or ("cdot" in text and needed > 2) else text
+        if token == VARIABLE:
+            return VARIABLE
+        arguments = _argument_spans(prefix, start)
+        operator = OPERATORS[token]
+        if token == "pow":
+            text = operator.latex.format(write(arguments[0], 4), write(arguments[1], 0))
+        elif token in ("div", "exp") or not operator.infix:
+            text = operator.latex.format(*(write(a, 0) for a in arguments))
+            return f"({text})" if token == "exp" and needed > 3 else text
+        elif token == "neg":
+            text = operator.latex.format(write(arguments[0], 2))
+        else:
+            left, right = write(arguments[0], operator.precedence), None
+            if token == "add" and not isinstance(prefix[arguments[1]], str):
+                value = prefix[arguments[1]]
+                if value < 0:
+                    right = format_number(float(f"{-value:.{digits}g}"))
+                    return _wrap(f"{left} - {right}", needed > 1)
+            right_text = write_term(arguments[1], operator.precedence + 1, token)
+            if token == "add" and right_text.startswith("-"):
+                return _wrap(f"{left} - {right_text[1:]}", needed > 1)
+            text = operator.latex.format(left, right_text)
+        return _wrap(text, needed > operator.precedence)
+
+    def write_term(start: int, needed: int, parent: str) -> str:
+        """Right argument; a term led by a negative number keeps its minus sign."""
+        if parent == "add" and prefix[start] in ("mul", "div"):
+            first, second = _argument_spans(prefix, start)
+            if prefix[start] == "mul":
+                return rf"{write_term(first, 1, 'add')} \cdot {write(second, 3)}"
+            return OPERATORS["div"].latex.format(write(first, 0), write(second, 0))
+        return write(start, 1 if parent == "add" and not isinstance(prefix[start], str) else needed)
+
+    def _wrap(text: str, parentheses: bool) -> str:
+        return rf"\left({text}\right)" if parentheses else text
+
+    return write(0, 0)
+
+
+_TOKEN = re.compile(r"\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)|(\w+)|(\*\*|[-+*/^()]))")
+_MAX_DEPTH = 200
+
+
+class _Parser:
+    """Recursive descent over the grammar
+
+    sum     = ["-"] term (("+" | "-") term)*
+    term    = factor (("*" | "/") factor)*
+    factor  = "-" factor | power
+    power   = atom [("**" | "^") factor]
+    atom    = number | "y" | "pi" | function "(" sum ")" | "(" sum ")"
+    """
+
+    def __init__(self, text: str):
+        self._text = text
+        self._tokens: list[tuple[str, str, int]] = []  # (kind, text, position)
+        self._next = 0
+        self._depth = 0
+        position = 0
+        stripped = text.rstrip()
+        while position < len(stripped):
+            match = _TOKEN.match(stripped, position)
+            if not match:
+                raise self._error(f"unexpected character {stripped[position:].lstrip()[0]!r}", position)
+            kind = ("number", "name", "sign")[match.lastindex - 1]
+            self._tokens.append((kind, match.group(match.lastindex), match.start(match.lastindex)))
+            position = match.end()
+        self._tokens.append(("end", "", len(stripped)))
+
+    def parse(self) -> list[str | float]:
+        prefix = self._sum()
+        kind, text, position = self._peek()
+        if kind != "end":
+            raise self._error(f"unexpected {text!r}", position)
+        return prefix
+
+    def _error(self, what: str, position: int) -> ExpressionError:
+        return ExpressionError(f"cannot read the formula {self._text!r}: {what} at {position + 1}")
+
+    def _peek(self, ahead: int = 0) -> tuple[str, str, int]:
+        return self._tokens[min(self._next + ahead, len(self._tokens) - 1)]
+
+    def _accept(self, *signs: str) -> str | None:
+        kind, text, _ = self._peek()
+        if kind == "sign" and text in signs:
+            self._next += 1
+            return text
+        return None
+
+    def _expect(self, sign: str) -> None:
+        if not self._accept(sign):
+            kind, text, position = self._peek()
+            found = "the end" if kind == "end" else repr(text)
+            raise self._error(f"expected {sign!r}, found {found}", position)
+
+    def _number_heads_term(self) -> bool:
+        """After a minus: the number that follows takes the sign (not in -2**y)."""
+        return self._peek()[0] == "number" and self._peek(1)[1] not in ("**", "^")
+
+    def _sum(self) -> list[str | float]:
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise self._error("too deeply nested", self._peek()[2])
+        self._accept("+")
+        left = self._term()
+        while sign := self._accept("+", "-"):
+            if sign == "-" and self._number_heads_term():
+                left = ["add", *left, *self._term(negate=True)]
+            else:
+                left = ["add" if sign == "+" else "sub", *left, *self._term()]
+        self._depth -= 1
+        return left
+
+    def _term(self, negate: bool = False) -> list[str | float]:
+        if not negate and self._peek()[1] == "-" and self._peek()[0] == "sign":
+            self._next += 1
+            if not self._number_heads_term():
+                return ["neg", *self._term()]
+            negate = True
+        left = self._factor()
+        if negate:
+            left = [-left[0]]
+        while sign := self._accept("*", "/"):
+            left = ["mul" if sign == "*" else "div", *left, *self._factor()]
+        return left
+
+    def _factor(self) -> list[str | float]:
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise self._error("too deeply nested", self._peek()[2])
+        try:
+            if self._accept("-"):
+                if self._number_heads_term():
+                    return [-self._factor()[0]]
+                return ["neg", *self._factor()]
+            base = self._atom()
+            if self._accept("**", "^"):
+                return ["pow", *base, *self._factor()]
+            return base
+        finally:
+            self._depth -= 1
+
+    def _atom(self) -> list[str | float]:
+        kind, text, position = self._peek()
+        self._next += 1
+        if kind == "number":
+            value = float(text)
+            if not math.isfinite(value):
+                raise self._error(f"the number {text} is too large", position)
+            return [value]
+        if kind == "name":
+            name = "log" if text == "ln" else text
+            if name == VARIABLE:
+                return [VARIABLE]
+            if name == "pi":
+                return [math.pi]
+            operator = OPERATORS.get(name)
+            if operator is None or operator.infix:
+                raise self._error(f"unknown name {text!r}", position)
+            self._expect("(")
+            argument = self._sum()
+            self._expect(")")
+            return [name, *argument]
+        if text == "(":
+            inner = self._sum()
+            self._expect(")")
+            return inner
+        self._next -= 1
+        raise self._error("the formula ends too early" if kind == "end" else f"unexpected {text!r}", position)

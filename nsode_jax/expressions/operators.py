@@ -1,0 +1,99 @@
+"""The one table of operators.
+
+Every other place that needs to know an operator (parser, printer, SymPy,
+Python code, NumPy, LaTeX, the vocabulary, batched programs in JAX) looks it up
+here. To add an operator, add a row.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+VARIABLE = "y"
+"""The observed quantity; the only variable of a scalar autonomous ODE."""
+
+CONSTANT = "c"
+"""Stands for a positive numerical constant in a skeleton."""
+
+NEGATIVE_CONSTANT = "-c"
+"""Stands for a negative numerical constant in a skeleton."""
+
+UNIT = "1"
+"""The numerator of a plain reciprocal, 1/x: structure, not a constant."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Operator:
+    """One operator of the language of equations.
+
+    Attributes:
+      token: name in prefix notation and in the vocabulary.
+      arity: number of arguments, 1 or 2.
+      opcode: integer of the operator in compiled programs.
+      numpy: the same function on arrays; undefined values become NaN or inf.
+      jax: name of the same function in `jax.numpy` (a name, so that nothing in
+        this room imports JAX).
+      python: template of a Python expression over the `math` module.
+      sympy: template of a SymPy expression, with the names of `sympy`.
+      latex: LaTeX template.
+      infix: operator sign in infix notation; functions have none.
+      precedence: binding strength in infix notation; higher binds tighter.
+      probability: relative frequency among the operators of the same arity when
+        trees are decorated (paper, appendix B.2).
+    """
+
+    token: str
+    arity: int
+    opcode: int
+    numpy: np.ufunc
+    jax: str
+    python: str
+    sympy: str
+    latex: str
+    infix: str = ""
+    precedence: int = 4
+    probability: float = 0.0
+
+
+_TABLE = (
+    Operator("add", 2, 0, np.add, "add", "({0} + {1})", "Add({0}, {1})", "{0} + {1}", "+", 1, 0.2),
+    Operator(
+        "sub", 2, 1, np.subtract, "subtract", "({0} - {1})", "Add({0}, Mul(Integer(-1), {1}))",
+        "{0} - {1}", "-", 1, 0.2,
+    ),
+    Operator(
+        "mul", 2, 2, np.multiply, "multiply", "({0} * {1})", "Mul({0}, {1})", r"{0} \cdot {1}",
+        "*", 2, 0.2,
+    ),
+    Operator(
+        "div", 2, 3, np.divide, "divide", "({0} / {1})", "Mul({0}, Pow({1}, Integer(-1)))",
+        r"\frac{{{0}}}{{{1}}}", "/", 2, 0.2,
+    ),
+    Operator(
+        "pow", 2, 4, np.power, "power", "pow({0}, {1})", "Pow({0}, {1})", "{0}^{{{1}}}", "**", 3,
+        0.2,
+    ),
+    Operator("sin", 1, 5, np.sin, "sin", "sin({0})", "sin({0})", r"\sin({0})", probability=0.2),
+    Operator("cos", 1, 6, np.cos, "cos", "cos({0})", "cos({0})", r"\cos({0})", probability=0.2),
+    Operator("exp", 1, 7, np.exp, "exp", "exp({0})", "exp({0})", "e^{{{0}}}", probability=0.2),
+    Operator(
+        "sqrt", 1, 8, np.sqrt, "sqrt", "sqrt({0})", "sqrt({0})", r"\sqrt{{{0}}}", probability=0.2
+    ),
+    Operator("log", 1, 9, np.log, "log", "log({0})", "log({0})", r"\log({0})", probability=0.2),
+    # Never sampled, but kept where simplification leaves it (paper, table 5).
+    Operator(
+        "neg", 1, 10, np.negative, "negative", "(-{0})", "Mul(Integer(-1), {0})", "-{0}", "-", 1
+    ),
+)
+
+OPERATORS: dict[str, Operator] = {operator.token: operator for operator in _TABLE}
+BINARY: tuple[Operator, ...] = tuple(op for op in _TABLE if op.arity == 2)
+UNARY: tuple[Operator, ...] = tuple(op for op in _TABLE if op.arity == 1)
+
+
+def arity(token: str | float) -> int:
+    """Number of arguments of a prefix token; 0 for the variable and constants."""
+    operator = OPERATORS.get(token) if isinstance(token, str) else None
+    return operator.arity if operator else 0

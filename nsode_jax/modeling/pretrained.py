@@ -1,0 +1,115 @@
+"""Weights for inference: exported without pickle, verified when loaded.
+
+A folder with `weights.npz` and `model.json`, which holds the model config, the
+constant grid, a schema version, the SHA-256 of the weights and the model card.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from flax import traverse_util
+
+from nsode_jax.data.vocabulary import Vocabulary
+from nsode_jax.modeling.transformer import Model, ModelConfig, Params
+
+SCHEMA_VERSION = 1
+SHIPPED_WEIGHTS = Path(__file__).parent.parent / "weights"
+
+
+class WeightsError(ValueError):
+    """Weights that are missing, damaged or of another version."""
+
+
+def export(
+    folder: str | Path,
+    params: Params,
+    config: ModelConfig,
+    vocabulary: Vocabulary,
+    card: dict[str, Any],
+    *,
+    half_precision: bool = True,
+) -> None:
+    """Writes weights for inference.
+
+    Args:
+      folder: to write to; made when missing.
+      params: parameters.
+      config: of the model.
+      vocabulary: of the decoder.
+      card: what is known about the weights: data, samples seen, scores.
+      half_precision: store float16, half the size.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    dtype = np.float16 if half_precision else np.float32
+    flat = {name: np.asarray(leaf, dtype) for name, leaf in _flatten(params).items()}
+    np.savez(folder / "weights.npz", **flat)
+    description = {
+        "schema_version": SCHEMA_VERSION,
+        "sha256": _sha256(folder / "weights.npz"),
+        "model": dataclasses.asdict(config),
+        "vocabulary": dataclasses.asdict(vocabulary),
+        "card": card,
+    }
+    (folder / "model.json").write_text(json.dumps(description, indent=2) + "\n")
+
+
+def load_pretrained(name_or_path: str | Path) -> tuple[Model, Params, Vocabulary, dict[str, Any]]:
+    """Shipped weights by name, or exported ones by their folder.
+
+    Returns:
+      The model, its parameters in float32, its vocabulary and the model card.
+
+    Raises:
+      WeightsError: if they are missing, damaged, or of another schema version.
+    """
+    folder = Path(name_or_path)
+    if not folder.is_dir():
+        folder = SHIPPED_WEIGHTS / str(name_or_path)
+    if not (folder / "model.json").is_file():
+        shipped = sorted(p.parent.name for p in SHIPPED_WEIGHTS.glob("*/model.json"))
+        raise WeightsError(
+            f"no weights {str(name_or_path)!r}: neither a folder with model.json nor one of "
+            f"the shipped ones ({', '.join(shipped) or 'none'})"
+        )
+    try:
+        description = json.loads((folder / "model.json").read_text())
+        version = description["schema_version"]
+        if version != SCHEMA_VERSION:
+            raise WeightsError(
+                f"{folder} has schema version {version}, this code reads {SCHEMA_VERSION}"
+            )
+        if _sha256(folder / "weights.npz") != description["sha256"]:
+            raise WeightsError(f"{folder}/weights.npz is damaged: its SHA-256 does not match")
+        model = Model(ModelConfig(**description["model"]))
+        vocabulary = Vocabulary(**description["vocabulary"])
+        with np.load(folder / "weights.npz", allow_pickle=False) as stored:
+            flat = {name: stored[name].astype(np.float32) for name in stored.files}
+    except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
+        raise WeightsError(f"cannot read the weights in {folder}: {error}") from error
+    expected = {name: leaf.shape for name, leaf in _flatten(model.shapes()).items()}
+    if {name: array.shape for name, array in flat.items()} != expected:
+        raise WeightsError(f"the weights in {folder} do not fit the model in its model.json")
+    return model, _unflatten(flat, model.shapes()), vocabulary, description["card"]
+
+
+def _flatten(params: Params) -> dict[str, Any]:
+    return {"/".join(map(str, path)): leaf
+            for path, leaf in traverse_util.flatten_dict(params).items()}
+
+
+def _unflatten(flat: dict[str, np.ndarray], like: Params) -> Params:
+    paths = traverse_util.flatten_dict(like)
+    return traverse_util.unflatten_dict(
+        {path: flat["/".join(map(str, path))] for path in paths}
+    )
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

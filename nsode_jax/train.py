@@ -1,0 +1,49 @@
+"""Trains a model: python -m nsode_jax.train --config configs/small.py --workdir RUN.
+
+Any field can be overridden, e.g. --config.training.steps=1000. The run resumes
+from the newest checkpoint in the workdir, and leaves weights for
+`nsode_jax.discover --weights` in RUN/weights.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from absl import app, flags
+from ml_collections import config_flags
+
+_CONFIG = config_flags.DEFINE_config_file("config", None, "A file such as configs/small.py.")
+_WORKDIR = flags.DEFINE_string("workdir", None, "For checkpoints, metrics and weights.")
+
+
+def main(argv: list[str]) -> int:
+    """Trains the config in the workdir. Returns the exit code."""
+    if len(argv) > 1:
+        raise app.UsageError(f"unexpected argument {argv[1]!r}")
+    from nsode_jax.config import from_config_dict
+    from nsode_jax.modeling.transformer import Model
+    from nsode_jax.training.loop import train
+
+    try:
+        config = from_config_dict(_CONFIG.value)
+        count = Model(config.model).num_parameters()
+        print(
+            f"{count['total'] / 1e6:.1f}M parameters "
+            f"(encoder {count['encoder'] / 1e6:.1f}M, decoder {count['decoder'] / 1e6:.1f}M)",
+            flush=True,
+        )
+        train(config.model, config.corruption, config.training, _WORKDIR.value)
+    except (FileNotFoundError, ValueError) as error:
+        print(f"nsode_jax.train: error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def run() -> None:
+    """Entry point: parses flags and calls `main`."""
+    flags.mark_flags_as_required(["config", "workdir"])
+    app.run(main)
+
+
+if __name__ == "__main__":
+    run()

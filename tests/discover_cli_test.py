@@ -1,0 +1,282 @@
+"""The command line `python -m nsode_jax.discover`, with a stand-in for the pipeline."""
+
+import dataclasses
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nsode_jax.discover as cli
+import nsode_jax.discovery.discover as pipeline
+from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.expressions.expression import Expression
+from nsode_jax.modeling.checkpoints import WeightsError
+
+ROOT = Path(__file__).parent.parent
+YEAST = ROOT / "examples" / "yeast_growth.csv"
+T = np.arange(12.0)
+
+
+@dataclasses.dataclass
+class FakeCandidate:
+    expression: Expression
+    r2: float
+    y0: float = 9.9
+
+    @property
+    def complexity(self):
+        return self.expression.complexity
+
+    def predict(self, t, y0=None):
+        return 663.0 / (1 + np.exp(4.2 - 0.54 * np.asarray(t)))
+
+
+@dataclasses.dataclass
+class FakeDiscovery:
+    trajectory: Trajectory
+    candidates: list
+    notes: tuple = ("The fit was checked.",)
+
+    @property
+    def best(self):
+        return self.candidates[0]
+
+
+@pytest.fixture
+def calls(monkeypatch, tmp_path):
+    """Replaces the pipeline; collects what it was asked. Runs in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    asked = []
+
+    def discover(t, y, *, weights="small", beams=128, seed=0, progress=None):
+        asked.append({"t": t, "y": y, "weights": weights, "beams": beams, "seed": seed})
+        progress("decoding", 0.0)
+        progress("decoding", 0.5)
+        progress("fitting", 0.0)
+        laws = [
+            ("0.54143210987*y - 0.00081532101*y**2", 0.9996),
+            ("2.26*y - 0.3459*y*log(y)", 0.9971),
+            ("exp(y)", -np.inf),
+        ]
+        candidates = [FakeCandidate(Expression.from_infix(f), r2) for f, r2 in laws]
+        return FakeDiscovery(Trajectory(t, y), candidates)
+
+    monkeypatch.setattr(pipeline, "discover", discover)
+    return asked
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write_table(y, t=T, name="data.csv", header="t,y\n"):
+        path = tmp_path / name
+        path.write_text(header + "".join(f"{a},{b}\n" for a, b in zip(t, y)))
+        return str(path)
+
+    return write_table
+
+
+def refused(capsys, *arguments) -> str:
+    """Runs with input to refuse; gives back the one line on stderr."""
+    assert cli.main([str(a) for a in arguments]) == 2
+    output = capsys.readouterr()
+    assert output.err.startswith("nsode_jax.discover: error: ")
+    assert output.err.count("\n") == 1 and "Traceback" not in output.err
+    return output.err
+
+
+def test_a_law_is_found_and_drawn(calls, capsys, tmp_path):
+    assert cli.main([str(YEAST)]) == 0
+    output = capsys.readouterr()
+    lines = output.out.splitlines()
+    assert lines[0] == "19 points of yeast_amount over time_h from 0 to 18"
+    assert "dyeast_amount/dtime_h = 0.5414*yeast_amount - 0.0008153*yeast_amount**2" in lines
+    assert "with yeast_amount = 9.9 at time_h = 0, R2 = 0.99960" in lines
+    assert "note: The fit was checked." in lines
+    assert lines[-1] == "picture: yeast_growth_law.png"
+    assert (tmp_path / "yeast_growth_law.png").read_bytes().startswith(b"\x89PNG")
+    # One line per stage, however often it is reported.
+    assert output.err.count("decoding") == 1 and "fitting" in output.err
+    np.testing.assert_array_equal(calls[0]["t"], np.arange(19.0))
+    assert (calls[0]["weights"], calls[0]["beams"], calls[0]["seed"]) == ("small", 128, 0)
+
+
+def test_the_table_is_aligned(calls, capsys):
+    cli.main([str(YEAST)])
+    lines = capsys.readouterr().out.splitlines()
+    top = next(i for i, line in enumerate(lines) if line.startswith("rank"))
+    header, *rows = lines[top : top + 4]
+    at = header.index("dy/dt =")
+    assert [row[at:] for row in rows] == [
+        "0.5414*y - 0.0008153*y**2",
+        "2.26*y - 0.3459*y*log(y)",
+        "exp(y)",
+    ]
+    assert [row.split()[:3] for row in rows] == [
+        ["1", "0.99960", "9"],
+        ["2", "0.99710", "10"],
+        ["3", "diverges", "2"],
+    ]
+    assert all(row[at - 3 : at] == row[at - 3] + "  " for row in rows)
+
+
+def test_options_reach_the_pipeline(calls, capsys, write, tmp_path):
+    path = write(T + 1, header="a,b\n")
+    options = "--time b --value a --weights tiny --beams 7 --candidates 1 --seed 3 --out".split()
+    assert cli.main([path, *options, str(tmp_path / "new" / "report")]) == 0
+    out = capsys.readouterr().out
+    np.testing.assert_array_equal(calls[0]["t"], T + 1)
+    assert (calls[0]["weights"], calls[0]["beams"], calls[0]["seed"]) == ("tiny", 7, 3)
+    assert "\n   1  " in out and "\n   2  " not in out
+    assert (tmp_path / "new" / "report" / "data_law.png").exists()
+
+
+@pytest.mark.parametrize("name", ["x.png", "x.pdf", "x.svg", "deep/er/x.PNG"])
+def test_out_as_a_picture(calls, tmp_path, name):
+    assert cli.main([str(YEAST), "--out", name]) == 0
+    assert (tmp_path / name).stat().st_size > 1000
+
+
+def test_names_that_are_no_words_are_bracketed(calls, capsys, write):
+    path = write(T * 2 + 1, header="time (h),mass\\1 $\n")
+    assert cli.main([path]) == 0
+    law = "d[mass\\1 $]/d[time (h)] = 0.5414*[mass\\1 $] - 0.0008153*[mass\\1 $]**2"
+    assert law in capsys.readouterr().out.splitlines()
+
+
+def test_what_was_done_to_the_data_is_said(calls, capsys, write):
+    y = [1, 2, np.nan, *range(4, 13)]
+    assert cli.main([write([*y, 5.0], t=[*T[::-1], 7])]) == 0
+    out = capsys.readouterr().out
+    assert "note: 1 of 13 rows dropped" in out
+    assert "note: Times were not in increasing order" in out
+    assert "note: 1 time occurred more than once" in out
+    assert "11 points of y over t" in out
+    assert len(calls[0]["t"]) == 11 and (np.diff(calls[0]["t"]) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        (T[:7], "at least 8"),
+        (np.where(T < 6, np.nan, T), "6 rows dropped"),
+        (0 * T + 3, "constant"),
+        (1e300 * (T + 1), "too large"),
+        (1e-300 * T, "too small"),
+        (["x"] * 12, "no two columns of numbers"),
+    ],
+)
+def test_bad_series(calls, capsys, write, y, words):
+    assert words in refused(capsys, write(y))
+    assert not calls
+
+
+def test_bad_files(calls, capsys, tmp_path):
+    assert "no file 'absent.csv'" in refused(capsys, "absent.csv")
+    assert "folder" in refused(capsys, tmp_path)
+    (tmp_path / "empty.csv").touch()
+    assert "empty" in refused(capsys, "empty.csv")
+    (tmp_path / "picture.csv").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00")
+    assert "not a text file" in refused(capsys, "picture.csv")
+    assert not calls
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--time", "day"], "no column 'day'"),
+        (["--value", "3"], "no column '3'"),
+        (["--value", "time_h", "--time", "1"], "same column"),
+        (["--beams", "0"], "whole number"),
+        (["--beams", "many"], "whole number"),
+        (["--candidates", "0"], "whole number"),
+        (["--seed", "-1"], "whole number"),
+        (["--sed", "1"], "unrecognized arguments: --sed"),
+        (["--out"], "expected one argument"),
+        (["--out", "x.docx"], "neither a folder nor a picture"),
+    ],
+)
+def test_bad_options(calls, capsys, options, words):
+    assert words in refused(capsys, YEAST, *options)
+    assert not calls
+
+
+def test_no_arguments(calls, capsys):
+    assert "required: file" in refused(capsys)
+
+
+def test_unwritable_output_is_refused_before_the_search(calls, capsys, tmp_path):
+    (tmp_path / "file").touch()
+    assert "cannot be written" in refused(capsys, YEAST, "--out", "file/x.png")
+    assert "cannot be written" in refused(capsys, YEAST, "--out", "file")
+    (tmp_path / "yeast_growth_law.png").mkdir()
+    assert "cannot be written" in refused(capsys, YEAST)
+    assert not calls
+
+
+def test_trying_the_output_leaves_no_empty_file_behind(monkeypatch, calls, capsys, tmp_path):
+    def missing_weights(*args, **kwargs):
+        raise WeightsError("there are no weights 'huge'; shipped: small")
+
+    monkeypatch.setattr(pipeline, "discover", missing_weights)
+    assert cli.main([str(YEAST), "--weights", "huge"]) == 2
+    error = "nsode_jax.discover: error: there are no weights 'huge'; shipped: small"
+    assert capsys.readouterr().err.splitlines()[-1] == error
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_law_found(monkeypatch, calls, capsys):
+    def no_law(*args, **kwargs):
+        raise pipeline.DiscoveryError("No law.")
+
+    monkeypatch.setattr(pipeline, "discover", no_law)
+    assert cli.main([str(YEAST)]) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == "nsode_jax.discover: No law."
+
+
+def run(*arguments, cwd, code="from nsode_jax.discover import main; sys.exit(main(sys.argv[1:]))"):
+    """Runs in a process of its own, and tells whether JAX was imported there."""
+    script = "import atexit, sys; atexit.register(lambda: print('jax' in sys.modules)); " + code
+    return subprocess.run(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda write: "absent.csv",
+        lambda write: write(T[:5]),
+        lambda write: write(0 * T),
+        lambda write: write(1e300 * (1 + T)),
+        lambda write: write(1e-300 * T),
+        lambda write: write(["x"] * 12),
+    ],
+    ids=["missing", "short", "constant", "1e300", "1e-300", "text"],
+)
+def test_bad_input_is_answered_at_once_and_without_a_traceback(write, tmp_path, make):
+    result = run(make(write), cwd=tmp_path)
+    assert result.returncode == 2
+    assert result.stderr.startswith("nsode_jax.discover: error: ")
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == "False\n"  # No JAX, nothing else printed.
+
+
+def test_as_a_module(tmp_path):
+    result = subprocess.run(
+        [sys.executable, "-m", "nsode_jax.discover", "absent.csv"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert result.returncode == 2 and result.stdout == ""
+    assert result.stderr == "nsode_jax.discover: error: There is no file 'absent.csv'.\n"

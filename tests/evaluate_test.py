@@ -1,0 +1,150 @@
+"""The command line of the evaluation, with a discovery that knows the answers."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from nsode_jax import evaluate
+from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.evaluation.testsets import textbook
+from nsode_jax.expressions.expression import Expression
+from nsode_jax.modeling.checkpoints import WeightsError
+
+
+@dataclasses.dataclass(frozen=True)
+class FakeCandidate:
+    expression: Expression
+    r2: float = 1.0
+
+    @property
+    def infix(self):
+        return self.expression.infix
+
+    @property
+    def complexity(self):
+        return self.expression.complexity
+
+
+@dataclasses.dataclass(frozen=True)
+class FakeDiscovery:
+    candidates: tuple[FakeCandidate, ...]
+
+
+class FakeDiscover:
+    """Returns a wrong law, then the true one; refuses compound interest."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, t, y, *, weights, beams, seed):
+        self.calls += 1
+        assert t.shape == y.shape == (1024,)
+        problem = next(p for p in textbook() if p.y0 == y[0] and np.allclose(p.solve(), y))
+        if problem.name == "compound interest":
+            raise TrajectoryError("the series is constant")
+        wrong = FakeCandidate(Expression.from_infix("sin(y) - 100"), r2=-np.inf)
+        return FakeDiscovery((wrong, FakeCandidate(problem.expression)))
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    discover = FakeDiscover()
+    monkeypatch.setattr(evaluate, "discover", discover)
+    return discover
+
+
+def run(tmp_path, *more):
+    return evaluate.main(["--sets", "textbook", "--out", str(tmp_path), *more])
+
+
+def lines(tmp_path):
+    return [json.loads(line) for line in (tmp_path / "textbook.jsonl").read_text().splitlines()]
+
+
+def test_one_line_per_problem_and_the_totals(fake, tmp_path, capsys):
+    assert run(tmp_path) == 0
+    results = lines(tmp_path)
+    assert [result["name"] for result in results] == [problem.name for problem in textbook()]
+    first = results[0]
+    assert first["truth"] == "0.6*y**2 + 2*y + 0.1"
+    assert (first["weights"], first["beams"], first["seed"]) == ("small", 128, 0)
+    assert first["rank"] == dict.fromkeys(first["rank"], 2)
+    wrong, right = first["candidates"]
+    assert (wrong["skeleton"], wrong["allclose"], wrong["solution_r2"]) == (False, False, None)
+    assert (right["skeleton"], right["allclose"], right["r2"]) == (True, True, 1.0)
+
+    refused = next(result for result in results if result["name"] == "compound interest")
+    assert refused["candidates"] == [] and refused["error"] == "the series is constant"
+    assert set(refused["rank"].values()) == {None}
+
+    output = capsys.readouterr().out
+    assert "of 12 problems" in output
+    totals = {line.split()[0]: line.split()[1:] for line in output.splitlines()[-6:] if line}
+    assert totals["skeleton"] == ["11", "0"]
+    assert totals["skeleton_and_allclose"] == ["11", "0"]
+
+
+def test_a_run_goes_on_where_it_was_killed(fake, tmp_path, capsys):
+    assert run(tmp_path) == 0
+    file = tmp_path / "textbook.jsonl"
+    whole = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(whole[:5]) + whole[5][:40])
+    fake.calls = 0
+    capsys.readouterr()
+    assert run(tmp_path) == 0
+    assert fake.calls == 7
+    assert "5 of 12 problems are done already" in capsys.readouterr().out
+    assert [result["name"] for result in lines(tmp_path)] == [p.name for p in textbook()]
+
+
+def test_results_of_other_settings_are_not_mixed(fake, tmp_path, capsys):
+    assert run(tmp_path) == 0
+    capsys.readouterr()
+    assert run(tmp_path, "--beams", "7") == 2
+    error = capsys.readouterr().err
+    assert "holds results of beams 128" in error and error.count("\n") == 1
+    assert len(lines(tmp_path)) == 12
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--sets", "textbok"],
+            "unknown test set 'textbok': known are textbook, classic, odebench",
+        ),
+        (["--sets", ","], "names no test set"),
+        (["--beams", "0"], "--beams must be at least 1, got 0"),
+        (["--beams", "many"], "invalid int value: 'many'"),
+        (["--frobnicate"], "--frobnicate"),
+        (["--out", "/dev/null/results"], "/dev/null"),
+    ],
+)
+def test_bad_arguments_get_one_line_and_code_2(
+    fake, tmp_path, monkeypatch, capsys, arguments, message
+):
+    monkeypatch.chdir(tmp_path)
+    assert evaluate.main(arguments) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+    assert fake.calls == 0
+
+
+@pytest.mark.parametrize("text", ["my diary\n", "my diary", "{}\n", "[1]\n"])
+def test_a_foreign_file_is_left_alone(fake, tmp_path, capsys, text):
+    (tmp_path / "textbook.jsonl").write_text(text)
+    assert run(tmp_path) == 2
+    assert "is not a result file" in capsys.readouterr().err
+    assert (tmp_path / "textbook.jsonl").read_text() == text
+
+
+def test_unusable_weights_end_the_run(monkeypatch, tmp_path, capsys):
+    def discover(t, y, **settings):
+        raise WeightsError("there are no weights named large")
+
+    monkeypatch.setattr(evaluate, "discover", discover)
+    assert run(tmp_path, "--weights", "large") == 2
+    assert capsys.readouterr().err == "nsode_jax.evaluate: there are no weights named large\n"
+    assert not (tmp_path / "textbook.jsonl").exists()
