@@ -1,6 +1,6 @@
 """Seconds on a CPU: a tiny model on a tiny data set, for the tests.
 
-    python -m nsode_jax.train --config configs/smoke.py --workdir RUN
+python -m nsode_jax.train --config configs/smoke.py --workdir RUN
 """
 
 from ml_collections import ConfigDict

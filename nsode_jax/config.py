@@ -35,6 +35,9 @@ _SECTIONS = {
     "training": TrainingConfig,
 }
 
+_FIXED = ("vocabulary_size",)
+"""Fields that follow from others and are no choice of a config file."""
+
 
 def defaults() -> ConfigDict:
     """All fields at their defaults (the paper's where it gives one), locked.
@@ -44,9 +47,7 @@ def defaults() -> ConfigDict:
     """
     config = ConfigDict()
     for name, section in _SECTIONS.items():
-        fields = {
-            f.name: f.default for f in dataclasses.fields(section) if f.name not in _SECTIONS
-        }
+        fields = {f.name: f.default for f in dataclasses.fields(section) if f.name not in _SECTIONS}
         config[name] = ConfigDict(fields, type_safe=True)
     return config.lock()
 
@@ -57,8 +58,9 @@ def from_config_dict(config: ConfigDict) -> Config:
     Raises:
       ValueError: if a value is out of range.
     """
-    sections = {name: section(**config[name]) for name, section in _SECTIONS.items()
-                if name != "generation"}
+    sections = {
+        name: section(**config[name]) for name, section in _SECTIONS.items() if name != "generation"
+    }
     generation = GenerationConfig(
         prior=sections.pop("prior"), solver=sections.pop("solver"), **config.generation
     )

@@ -242,7 +242,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     try:
         arguments = _parse(argv)
-        from nsode_jax.modeling.checkpoints import WeightsError  # JAX is slow to import.
+        from nsode_jax.modeling.pretrained import WeightsError  # JAX is slow to import.
 
         try:
             _run(arguments)

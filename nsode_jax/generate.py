@@ -29,8 +29,12 @@ class _Progress:
         elapsed = max(now - self._start, 1e-9)
         left = elapsed / max(done, 1) * (total - done)
         line = f"{stage}: {done}/{total} ({done / total:.0%}), {_duration(left)} left"
-        print(f"\r{line:<70}" if interactive else line, end="" if interactive else "\n",
-              file=sys.stderr, flush=True)
+        print(
+            f"\r{line:<70}" if interactive else line,
+            end="" if interactive else "\n",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def _duration(seconds: float) -> str:

@@ -13,7 +13,7 @@ import nsode_jax.discover as cli
 import nsode_jax.discovery.discover as pipeline
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.modeling.checkpoints import WeightsError
+from nsode_jax.modeling.pretrained import WeightsError
 
 ROOT = Path(__file__).parent.parent
 YEAST = ROOT / "examples" / "yeast_growth.csv"

@@ -10,7 +10,7 @@ from nsode_jax import evaluate
 from nsode_jax.dynamics.trajectory import TrajectoryError
 from nsode_jax.evaluation.testsets import textbook
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.modeling.checkpoints import WeightsError
+from nsode_jax.modeling.pretrained import WeightsError
 
 
 @dataclasses.dataclass(frozen=True)

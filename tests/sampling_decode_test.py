@@ -203,7 +203,10 @@ def test_the_narrowest_sampling_is_greedy(settings, grammar):
 
 def test_keep_top_k_and_top_p_by_hand():
     logits = jnp.log(jnp.asarray([[0.1, 0.5, 0.15, 0.25], [0.25, 0.25, 0.25, 0.25]]))
-    kept = lambda x: np.isfinite(x).tolist()
+
+    def kept(logits):
+        return np.isfinite(logits).tolist()
+
     assert kept(keep_top_k(logits, 2))[0] == [False, True, False, True]
     assert kept(keep_top_k(logits, 9))[0] == [True] * 4
     assert kept(keep_top_p(logits, 0.49))[0] == [False, True, False, False]

@@ -80,9 +80,7 @@ class Builder(tfds.core.GeneratorBasedBuilder):
         )
 
     def _split_generators(self, dl_manager: tfds.download.DownloadManager):
-        return {
-            split: self._generate_examples(split) for split in ("train", "validation")
-        }
+        return {split: self._generate_examples(split) for split in ("train", "validation")}
 
     def _generate_examples(self, split: str) -> Iterator[tuple[str, dict]]:
         for key, record in self.generator.records(split):

@@ -53,7 +53,7 @@ class GenerationConfig:
         get up to so many sets, in inverse proportion to how many skeletons share
         the complexity.
       initial_values_per_ode: N_iv, initial values for each equation.
-      seconds_per_ode: time limit for all solutions of an equation.
+      seconds_per_ode: limit of processor time for all solutions of an equation.
       validation_share: share of the skeletons, by hash, that make the validation
         split.
       seed: of all random numbers.

@@ -23,9 +23,7 @@ from nsode_jax.dynamics.corrupt import CorruptionConfig, corrupt
 class CorruptAndEncode(grain.transforms.RandomMap):
     """TFDS features of a record --> one training example."""
 
-    def __init__(
-        self, form: ExampleFormat, corruption: CorruptionConfig, vocabulary: Vocabulary
-    ):
+    def __init__(self, form: ExampleFormat, corruption: CorruptionConfig, vocabulary: Vocabulary):
         self._form, self._corruption, self._vocabulary = form, corruption, vocabulary
 
     def random_map(

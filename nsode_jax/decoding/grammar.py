@@ -84,15 +84,16 @@ def legal_tokens(
         included; a scalar or an array like `open_slots`.
       table: the tokens.
     """
-    remaining_length = jnp.broadcast_to(jnp.asarray(remaining_length), open_slots.shape)[..., None]
-    per_token = lambda values: jnp.expand_dims(jnp.asarray(values), range(open_slots.ndim))
-    token = np.arange(table.size)
-    special = np.isin(token, (table.pad, table.bos, table.eos))
-
+    # [*shape] --> [*shape, 1], to be broadcast against [1, ..., 1, vocab].
     slots = open_slots[..., None]
-    shortest = slots + per_token(np.asarray(table.arities, np.int32) + 1)
-    extends = (slots > 0) & (shortest <= remaining_length) & per_token(~special)
-    ends = (slots == 0) & (remaining_length > 0) & per_token(token == table.eos)
+    remaining = jnp.broadcast_to(jnp.asarray(remaining_length), open_slots.shape)[..., None]
+    token = np.arange(table.size).reshape((1,) * open_slots.ndim + (-1,))
+    is_special = np.isin(token, (table.pad, table.bos, table.eos))
+    arity = np.asarray(table.arities, np.int32)[token]
+
+    shortest = slots - 1 + arity + 2  # this token, a leaf for each slot then open, and <eos>
+    extends = (slots > 0) & (shortest <= remaining) & ~is_special
+    ends = (slots == 0) & (remaining > 0) & (token == table.eos)
     return extends | ends
 
 

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from scipy.optimize import isotonic_regression
 
 from nsode_jax.discovery.rank import Fit, rank
-from nsode_jax.discovery.refine import Progress, refine
+from nsode_jax.discovery.refine import Progress, linear_constants, refine
 from nsode_jax.discovery.scaling import AffineView, candidate_views
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory, clean
@@ -233,8 +233,8 @@ def _restore(
 ) -> list[tuple[Expression, float]]:
     """Proposals of all views in the data's units, most probable first.
 
-    One skeleton is kept a few times only: constants are fitted anyway, and differ
-    between views mostly by the change of units.
+    One skeleton is kept a few times only, as starting points for the constants
+    that f does not depend on linearly; the others need none.
     """
     pairs = [
         (view, expression, log_probability)
@@ -248,7 +248,8 @@ def _restore(
         # Views with these in common give the same skeleton in the data's units.
         key = (expression.skeleton.unsigned_key, view.a == 1.0, view.b)
         seen[key] = seen.get(key, 0) + 1
-        if seen[key] > _STARTS_PER_SKELETON:
+        nonlinear = not linear_constants(expression.skeleton).all()
+        if seen[key] > (_STARTS_PER_SKELETON if nonlinear else 1):
             continue
         try:
             law = view.restore(expression)
@@ -288,8 +289,8 @@ def thin(
     means = np.add.reduceat(y, coarse[:-1]) / np.diff(coarse)
     change = np.abs(np.diff(means, prepend=means[0]))
     # A noisy or steadily changing record has changes everywhere: only what stands
-    # out counts.
-    change = np.maximum(change - 4 * np.median(change), 0.0)
+    # out counts (beyond 5 standard deviations if all of it is noise).
+    change = np.maximum(change - 8 * np.median(change), 0.0)
     even = np.full(change.size, 1.0 / change.size)
     density = even if change.sum() == 0 else (even + change / change.sum()) / 2
     position = np.concatenate([[0.0], np.cumsum(density)]) / density.sum()

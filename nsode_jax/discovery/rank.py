@@ -34,10 +34,14 @@ RELATIVE_FLOOR = 1e-6
 _LARGEST_WHOLE = 10.0
 _LARGEST_HALF = 2.5
 
-_COSTS = {"exp": 2.0, "log": 2.0, "sin": 6.0, "cos": 6.0}
-"""Tokens that count more than once. A periodic right-hand side claims infinitely
-many equilibria, and half a wave fits any hump: on the yeast data of the examples
-c*sin(c*y) fits a little better than the logistic law, with fewer tokens."""
+_COSTS = {"exp": 2.0, "log": 2.0, "sin": 3.0, "cos": 3.0}
+_FREE_WAVE_COST = 3.0
+"""Tokens that count more than once, and what a wave of free length or phase counts
+more. A periodic right-hand side claims infinitely many equilibria, and half a wave
+fits any hump: on the yeast data of the examples c*sin(c*y) fits a little better than
+the logistic law, with fewer tokens. sin(y) itself is an angle's law, and no such fit."""
+
+_VARIABLE_EXPONENT_COST = 2.0
 
 _FREE_EXPONENT_COST = 3.0
 """An exponent such as 1.38 bends a power to fit nearly any curve."""
@@ -83,8 +87,9 @@ def length(expression: Expression) -> float:
     """Length of a formula in tokens, as the score counts them.
 
     The exponent of a square is free (a square is one thing), an exponent that is
-    not plain counts three times, exp and log twice, sin and cos six times,
-    everything else once.
+    not plain counts three times, one that depends on y two tokens extra, exp and
+    log twice, sin and cos three times, or six with a fitted constant in their
+    argument, everything else once.
     """
     prefix = expression.prefix
     exponents = {subtree_end(prefix, i + 1) for i, token in enumerate(prefix) if token == "pow"}
@@ -92,6 +97,11 @@ def length(expression: Expression) -> float:
     for i, token in enumerate(prefix):
         if isinstance(token, str):
             total += _COSTS.get(token, 1.0)
+            total += _VARIABLE_EXPONENT_COST if i in exponents else 0.0
+            if token in ("sin", "cos"):
+                inside = prefix[i + 1 : subtree_end(prefix, i + 1)]
+                if any(not isinstance(t, str) and not is_plain(t) for t in inside):
+                    total += _FREE_WAVE_COST
         elif i in exponents and not is_plain(token):
             total += _FREE_EXPONENT_COST
         elif i not in exponents or token != 2.0:

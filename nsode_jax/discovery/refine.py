@@ -22,7 +22,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.interpolate import CubicSpline, make_smoothing_spline
+from scipy.interpolate import CubicSpline
+from scipy.linalg import cho_solve_banded, cholesky_banded
 from scipy.optimize import isotonic_regression, least_squares
 
 from nsode_jax.discovery.rank import Fit, is_plain, residual_floor, score, scores
@@ -57,8 +58,9 @@ def refine(
     *,
     seed: int = 0,
     matched: int = 24,
+    polished: int = 8,
     integrated: int = 100,
-    seconds: float = 60.0,
+    seconds: float = 40.0,
     progress: Progress | None = None,
 ) -> list[Fit]:
     """Fits the constants of proposed laws.
@@ -69,7 +71,8 @@ def refine(
         with one skeleton serve as starting points for it. Each is also tried
         with a coefficient before every term.
       seed: seed of the restarts.
-      matched: how many laws get stage 2.
+      matched: most laws that get stage 2, with a rough tolerance.
+      polished: how many of them are then fitted until nothing changes.
       integrated: how many laws are integrated and returned at all.
       seconds: stage 2 and the clean-up stop starting new work after so long. Far
         above what is usually needed; a guard, not a tuning knob.
@@ -98,17 +101,31 @@ def refine(
         form, laws, sources, rng, lambda share: report("fitting constants", share)
     )
     chosen = _canonical_drafts(drafts, integrated)
+    margin = _margin(trajectory)
     fits: list[Fit] = []
     for i, draft in enumerate(chosen):
         report("matching trajectories", i / max(len(chosen), 1))
-        if i < matched and time.monotonic() < deadline:
-            fits.append(match_trajectory(trajectory, draft.expression, form.y0, draft.source))
-        else:
-            fits.append(_integrate_once(trajectory, draft.expression, form.y0, draft.source))
+        hopeful = i < matched and draft.score < chosen[0].score + margin
+        effort = ROUGH if hopeful and time.monotonic() < deadline else NO_FIT
+        fits.append(
+            match_trajectory(trajectory, draft.expression, form.y0, draft.source, effort=effort)
+        )
+    values = scores(fits, trajectory)
+    for i in sorted(range(len(fits)), key=values.__getitem__)[:polished]:
+        if not fits[i].diverged and time.monotonic() < deadline:
+            fits[i] = _polished(trajectory, fits[i])
     report("simplifying", 0.0)
     fits += _clean_up(trajectory, form, fits, deadline)
     report("simplifying", 1.0)
     return fits
+
+
+def _margin(trajectory: Trajectory) -> float:
+    """A law whose score is so much above the best cannot be made to win.
+
+    Stage 1 and rough fits misjudge residuals, but hardly by a factor of two.
+    """
+    return SLACK + len(trajectory) * math.log(4.0)
 
 
 # --- stage 1: integral matching ----------------------------------------------
@@ -154,7 +171,9 @@ class IntegralForm:
             y0=float(smooth[0]),
         )
 
-    def integrate(self, values: Float[np.ndarray, "batch nodes"]) -> Float[np.ndarray, "batch time"]:
+    def integrate(
+        self, values: Float[np.ndarray, "batch nodes"]
+    ) -> Float[np.ndarray, "batch time"]:
         """Integrals of f up to each time, centered and scaled like `target`."""
         with np.errstate(all="ignore"):
             increments = (values.reshape(-1, *self.weights.shape) * self.weights).sum(-1)
@@ -174,11 +193,11 @@ def _smooth(
     scaled = (t - t[0]) / (t[-1] - t[0])
     level, size = y.mean(), y.std() or 1.0
     values = (y - level) / size
-    curve = CubicSpline(scaled, values)
-    if t.size >= 5:
-        smoothing = make_smoothing_spline(scaled, values)
-        if np.sqrt(np.mean((smoothing(scaled) - values) ** 2)) > 1e-3:
-            curve = smoothing  # Else the data are clean, and interpolation is more exact.
+    smoothed = _smoothing_spline_values(scaled, values)
+    if np.sqrt(np.mean((smoothed - values) ** 2)) > 1e-3:
+        curve = CubicSpline(scaled, smoothed, bc_type="natural")
+    else:  # The data are clean, and interpolation is more exact.
+        curve = CubicSpline(scaled, values)
 
     def evaluate(times: np.ndarray) -> np.ndarray:
         raw = np.clip(curve((times - t[0]) / (t[-1] - t[0])), values.min(), values.max())
@@ -186,6 +205,53 @@ def _smooth(
         return level + size * min(both, key=lambda x: float(np.sum((x - raw) ** 2)))
 
     return evaluate
+
+
+def _smoothing_spline_values(
+    t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"]
+) -> Float[np.ndarray, "time"]:
+    """The cubic smoothing spline at the data, smoothed by generalized cross-validation.
+
+    Reinsch's form: (R + p Q'Q) g = Q'y, x = y - p Q g, with banded matrices. Degrees
+    of freedom count 1.4 times in the criterion, which keeps it from following the
+    noise of short series. SciPy's `make_smoothing_spline` fails on uneven times
+    ("ill-posed"); dense decompositions are slow where BLAS threads share few cores.
+
+    Args:
+      t: times from 0 to 1, at least 4, shape [time].
+      y: values, shape [time].
+    """
+    step = np.diff(t)
+    before, after = 1 / step[:-1], 1 / step[1:]
+    q = np.stack([before, -before - after, after])  # Column j of Q, rows j, j+1, j+2.
+    inner = t.size - 2
+    gram = np.zeros((3, inner))  # R, upper bands: [2] diagonal, [1] and [0] above it.
+    gram[2] = (step[:-1] + step[1:]) / 3
+    gram[1, 1:] = step[1:-1] / 6
+    rough = np.zeros((3, inner))  # Q'Q likewise.
+    rough[2] = (q**2).sum(axis=0)
+    rough[1, 1:] = q[1, :-1] * q[0, 1:] + q[2, :-1] * q[1, 1:]
+    rough[0, 2:] = q[2, :-2] * q[0, 2:]
+    right = q[0] * y[:-2] + q[1] * y[1:-1] + q[2] * y[2:]
+
+    best, smoothed = np.inf, y
+    for penalty in t.size * np.geomspace(1e-16, 10.0, 50):
+        try:
+            factor = cholesky_banded(gram + penalty * rough)
+        except np.linalg.LinAlgError:
+            continue
+        inverse = cho_solve_banded((factor, False), np.eye(inner))
+        trace = (rough[2] * inverse.diagonal()).sum()
+        for band in (1, 2):
+            trace += 2 * (rough[2 - band, band:] * inverse.diagonal(band)).sum()
+        curvature = inverse @ right
+        residual = np.zeros(t.size)
+        for row in range(3):
+            residual[row : row + inner] += penalty * q[row] * curvature
+        freedom = 1 - 1.4 * (1 - penalty * trace / t.size)
+        if freedom > 0.01 and (residual**2).mean() / freedom**2 < best:
+            best, smoothed = (residual**2).mean() / freedom**2, y - residual
+    return smoothed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -222,7 +288,7 @@ def evaluate_batch(
     return np.broadcast_to(stack.pop(), (len(constants), len(y)))
 
 
-def _linear_constants(skeleton: Skeleton) -> Bool[np.ndarray, "constants"]:
+def linear_constants(skeleton: Skeleton) -> Bool[np.ndarray, "constants"]:
     """Constants in which, jointly and with the others held, f is affine."""
     counter = iter(range(skeleton.num_constants))
 
@@ -285,7 +351,7 @@ def fit_integral(
       Constants and the root mean square of the residual relative to the spread
       of the data; inf if f is undefined on the data.
     """
-    is_linear = _linear_constants(skeleton) & free
+    is_linear = linear_constants(skeleton) & free
     linear, varied = np.flatnonzero(is_linear), np.flatnonzero(free)
     constants, residual = _solve_linear(form, skeleton, start, linear)
     if residual is None:
@@ -416,7 +482,7 @@ def _draft(
         expression = skeleton.with_constants(constants)
         value = score(expression, error, form.target.size, _STAGE1_FLOOR)
         if best is None or value < best.score:
-            nonlinear = bool((mask & ~_linear_constants(skeleton)).any())
+            nonlinear = bool((mask & ~linear_constants(skeleton)).any())
             best = _Draft(expression, error, value, source, nonlinear)
     return best or _Draft(skeleton.with_constants(start), math.inf, math.inf, source, False)
 
@@ -445,13 +511,26 @@ def _canonical_drafts(drafts: Sequence[_Draft], limit: int) -> list[_Draft]:
 # --- stage 2: trajectory matching --------------------------------------------
 
 
+@dataclasses.dataclass(frozen=True)
+class Effort:
+    """Relative tolerance and most iterations of a Levenberg-Marquardt fit."""
+
+    tolerance: float
+    iterations: int
+
+
+NO_FIT = Effort(1.0, 0)
+ROUGH = Effort(1e-4, 10)
+FULL = Effort(1e-9, 30)
+
+
 def match_trajectory(
     trajectory: Trajectory,
     expression: Expression,
     y0: float,
     source: int = 0,
     *,
-    max_iterations: int = 30,
+    effort: Effort | None = None,
     seconds: float = 2.0,
 ) -> Fit:
     """Fits constants and initial value so that the solution meets the data.
@@ -463,12 +542,13 @@ def match_trajectory(
       expression: the law, constants near enough that it has a solution.
       y0: initial value to start from.
       source: passed on to the fit.
-      max_iterations: limit of the Levenberg-Marquardt iterations.
+      effort: tolerance and limit of the iterations; `FULL` if left out.
       seconds: a stiff or oscillating law may be slow to solve; its fit ends here.
 
     Returns:
       The best fit found; `converged` says whether it met its tolerance.
     """
+    effort = effort or FULL
     constants = np.array(expression.constants)
     free = np.array([not is_plain(c) for c in constants], bool)
     t, y = trajectory.t, trajectory.y
@@ -508,11 +588,12 @@ def match_trajectory(
             residual(start)
             if math.isfinite(best[0]):
                 break
-        if max_iterations and math.isfinite(best[0]) and start.size <= y.size:
+        if effort.iterations and math.isfinite(best[0]) and start.size <= y.size:
             # Steps of 1e-5: the solver's own error, 1e-9, must stay well below.
             result = least_squares(
                 residual, start, method="lm", x_scale="jac", diff_step=1e-5,
-                ftol=1e-9, xtol=1e-9, gtol=1e-12, max_nfev=max_iterations * (start.size + 1),
+                ftol=effort.tolerance, xtol=effort.tolerance, gtol=1e-12,
+                max_nfev=effort.iterations * (start.size + 1),
             )
             converged = result.status > 0
     except _OutOfTime:
@@ -520,18 +601,18 @@ def match_trajectory(
     rms, relative = best
     if not math.isfinite(rms):
         return Fit(expression, y0, math.inf, -math.inf, False, source)
-    return Fit(law(relative), float(relative[0] * spread), rms * spread, 1 - rms**2, converged, source)
+    fitted_y0 = float(relative[0] * spread)
+    return Fit(law(relative), fitted_y0, rms * spread, 1 - rms**2, converged, source)
 
 
 class _OutOfTime(Exception):
     """The fit of one law has used up its time."""
 
 
-def _integrate_once(
-    trajectory: Trajectory, expression: Expression, y0: float, source: int
-) -> Fit:
-    """A law as it is, scored by its solution."""
-    return match_trajectory(trajectory, expression, y0, source, max_iterations=0)
+def _polished(trajectory: Trajectory, fit: Fit) -> Fit:
+    """The fit continued to full tolerance; never a worse one."""
+    again = match_trajectory(trajectory, fit.expression, fit.y0, fit.source)
+    return again if again.residual_rms <= fit.residual_rms else fit
 
 
 # --- clean-up ------------------------------------------------------------------
@@ -563,13 +644,14 @@ def _clean_up(
         new: list[Fit] = []
         for i in order:
             parent = pool[i]
-            if parent.diverged or parent.expression.prefix in expanded:
+            out_of_reach = values[i] > values[order[0]] + _margin(trajectory)
+            if parent.diverged or out_of_reach or parent.expression.prefix in expanded:
                 continue
             expanded.add(parent.expression.prefix)
             for rounded in _rounded(parent.expression):
                 if time.monotonic() > deadline:
                     return found
-                fit = match_trajectory(trajectory, rounded, parent.y0, parent.source)
+                fit = _match_child(trajectory, rounded, parent, values[i])
                 if scores([fit], trajectory)[0] <= values[i]:
                     new.append(fit)
             drafts = []
@@ -579,7 +661,7 @@ def _clean_up(
                     tried.add(key)
                     constants = np.array(shorter.constants)
                     drafts.append(_draft(form, shorter.skeleton, constants, parent.source))
-            limit = values[i] + TOLERATED
+            limit = values[i] + SLACK
             drafts = [
                 d for d in sorted(drafts, key=lambda d: d.score)[:children]
                 if score(d.expression, d.error, len(trajectory), floor) <= limit
@@ -587,7 +669,7 @@ def _clean_up(
             for draft in _canonical_drafts(drafts, children):
                 if time.monotonic() > deadline:
                     return found
-                fit = match_trajectory(trajectory, draft.expression, parent.y0, draft.source)
+                fit = _match_child(trajectory, draft.expression, parent, values[i])
                 if scores([fit], trajectory)[0] <= values[i]:
                     new.append(fit)
         if not new:
@@ -597,8 +679,20 @@ def _clean_up(
     return found
 
 
-TOLERATED = 30.0
-"""Stage 1 is an estimate: relatives may look this much worse and still be tried."""
+SLACK = 30.0
+"""Rough fits are estimates: laws may score this much worse and still be tried."""
+
+
+def _match_child(
+    trajectory: Trajectory, expression: Expression, parent: Fit, parent_score: float
+) -> Fit:
+    """Stage 2 of a simpler law, in full only where it can reach its parent's score."""
+    fit = match_trajectory(trajectory, expression, parent.y0, parent.source, effort=ROUGH)
+    # On clean data a rough fit is far from the floor, though the law may be exact.
+    reach = math.inf if fit.r2 > 1 - 1e-9 else SLACK
+    if not fit.diverged and scores([fit], trajectory)[0] <= parent_score + reach:
+        fit = _polished(trajectory, fit)
+    return fit
 
 
 def with_coefficients(expression: Expression) -> Expression:
@@ -632,18 +726,21 @@ def with_coefficients(expression: Expression) -> Expression:
 
 
 def _rounded(expression: Expression) -> Iterator[Expression]:
-    """The law with exponents, or nearly plain constants, made whole or half numbers."""
+    """The law with exponents, or nearly whole constants, made whole or half numbers.
+
+    An exponent of 1 or 0 merges terms, as in y**1.00001 - 0.3*y.
+    """
     skeleton, constants = expression.skeleton, np.array(expression.constants)
     exponents = _exponents(skeleton)
     near = np.array([not is_plain(c) and abs(c) < 10 for c in constants], bool)
     whole, half = np.round(constants), np.round(2 * constants) / 2
     options = []
     for i in np.flatnonzero(near & exponents):
-        options += [(i, value) for value in {whole[i], half[i]} if value not in (0.0, 1.0)]
+        options += [(i, value) for value in sorted({whole[i], half[i]})]
     for i in np.flatnonzero(near & ~exponents):
         if 0 < abs(whole[i] - constants[i]) <= 1e-3 and whole[i] != 0:
             options.append((i, whole[i]))
-    together = np.where(near & exponents & ~np.isin(whole, (0.0, 1.0)), whole, constants)
+    together = np.where(near & exponents, whole, constants)
     variants = [np.where(np.arange(constants.size) == i, value, constants) for i, value in options]
     if len(options) > 1:
         variants.append(together)
@@ -671,13 +768,19 @@ def _shortened(expression: Expression) -> Iterator[Expression]:
         elif token in ("add", "sub"):
             options = [spans[0], spans[1] if token == "add" else ("neg", *spans[1])]
         elif token == "mul":
-            options = [spans[0], spans[1]]
+            options = [_signed(spans[1], spans[0]), _signed(spans[0], spans[1])]
         elif token == "div":
             options = [spans[0]] if spans[0] != (1.0,) else []
-            options.append(("div", 1.0, *spans[1]))
+            options.append(_signed(("div", 1.0, *spans[1]), spans[0]))
         elif token == "pow":
             options = [spans[0]]
         for option in options:
             shorter = _canonical(Expression((*prefix[:start], *option, *prefix[position:])))
             if shorter is not None and shorter.complexity < expression.complexity:
                 yield shorter
+
+
+def _signed(kept: Prefix, dropped: Prefix) -> Prefix:
+    """What stays of a product, with the sign of the constant that goes."""
+    negative = not isinstance(dropped[0], str) and dropped[0] < 0
+    return ("neg", *kept) if negative else kept

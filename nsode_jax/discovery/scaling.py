@@ -79,21 +79,23 @@ class AffineView:
         return canonicalize(absorbed)
 
 
-def candidate_views(trajectory: Trajectory) -> tuple[AffineView, ...]:
+def candidate_views(trajectory: Trajectory, limit: int = 4) -> tuple[AffineView, ...]:
     """A few sensible views of a series, without repetitions.
 
-    Time is mapped to [0, 4]. Values are divided by their largest size, by a half
-    and by a fifth of it (so that max|z| is 1, 2 and 5), and left alone where they
-    already lie in the network's range; where they lie far from 0 relative to
-    their own range they are also shifted. Never scaled by the first value, which
-    may be 0. Series that already span at most 4 units of time and lie in range
-    are also read in their own time.
+    Time is mapped to [0, 4]. Values that lie in the network's range are left
+    alone; others, and these too, are divided by their largest size, by a half of it
+    and so on, so that max|z| is 1, 2, 5 or 3. Values far from 0 relative to their
+    own range are also shifted. Series in range that span at most 4 units of time
+    are also read in their own time. Nothing is scaled by the first value, which may
+    be 0.
 
     Args:
       trajectory: the series, at least two points.
+      limit: most views; the network reads them as one batch, for which powers of
+        two are best.
 
     Returns:
-      4 to 6 views; the first is the most natural one.
+      Up to `limit` views, the most natural one first.
     """
     t, y = trajectory.t, trajectory.y
     start, span = float(t[0]), float(t[-1] - t[0])
@@ -101,17 +103,18 @@ def candidate_views(trajectory: Trajectory) -> tuple[AffineView, ...]:
     low, high = float(y.min()), float(y.max())
     unit_of_time = span / VIEW_TIME
 
-    in_range = 0.05 <= size <= _IN_RANGE
     views = []
-    if in_range:
+    if 0.05 <= size <= _IN_RANGE:
+        views.append(AffineView(start, unit_of_time, 0.0, 1.0))
         if span <= VIEW_TIME:
             views.append(AffineView(start, 1.0, 0.0, 1.0))
-        views.append(AffineView(start, unit_of_time, 0.0, 1.0))
-    views += [AffineView(start, unit_of_time, 0.0, size / top) for top in (1.0, 2.0, 5.0)]
+    scaled = [AffineView(start, unit_of_time, 0.0, size / top) for top in (1.0, 2.0, 5.0, 3.0)]
+    views.append(scaled[0])
     if high - low < 0.2 * size:
         spread = (high - low) / 2 or size
         views.append(AffineView(start, unit_of_time, (low + high) / 2, spread))
         views.append(AffineView(start, unit_of_time, low, spread))
+    views += scaled[1:]
 
     kept: list[AffineView] = []
     for view in views:
@@ -122,7 +125,7 @@ def candidate_views(trajectory: Trajectory) -> tuple[AffineView, ...]:
         )
         if not any(alike):
             kept.append(view)
-    return tuple(kept)
+    return tuple(kept[:limit])
 
 
 def _absorb(expression: sympy.Expr) -> sympy.Expr:

@@ -110,9 +110,7 @@ def solve(
 _SUCCESS = "Integration successful."
 
 
-def derivative_error(
-    expression: Expression, y: Float[np.ndarray, "time"], step: float
-) -> float:
+def derivative_error(expression: Expression, y: Float[np.ndarray, "time"], step: float) -> float:
     """Largest difference between f(y) and a finite difference of y.
 
     Args:

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 import sympy
 
 from nsode_jax.expressions.expression import Expression, ExpressionError, Prefix, Skeleton
-from nsode_jax.expressions.operators import CONSTANT, OPERATORS, VARIABLE
+from nsode_jax.expressions.operators import OPERATORS, VARIABLE
 
 Y = sympy.Symbol(VARIABLE)
 
@@ -38,10 +38,11 @@ class TimeLimitExceeded(BaseException):
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raises `TimeLimitExceeded` in the body after so many seconds.
+    """Raises `TimeLimitExceeded` in the body after so many seconds of processor time.
 
-    Works by SIGALRM, so only in the main thread of a process; elsewhere the
-    body runs without a limit.
+    Processor time, so that a busy machine does not change what is dropped. Works
+    by a signal, so only in the main thread of a process; elsewhere the body runs
+    without a limit.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -50,13 +51,13 @@ def time_limit(seconds: float) -> Iterator[None]:
     def expire(signum, frame):
         raise TimeLimitExceeded
 
-    previous = signal.signal(signal.SIGALRM, expire)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    previous = signal.signal(signal.SIGPROF, expire)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, previous)
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, previous)
 
 
 def _number(value: float) -> sympy.Expr:
@@ -64,18 +65,14 @@ def _number(value: float) -> sympy.Expr:
     return sympy.Integer(int(value)) if whole else sympy.Float(value)
 
 
-_BUILDERS = {
-    "add": sympy.Add,
+_COMPOSED = {
     "sub": lambda a, b: sympy.Add(a, sympy.Mul(sympy.S.NegativeOne, b)),
-    "mul": sympy.Mul,
     "div": lambda a, b: sympy.Mul(a, sympy.Pow(b, sympy.S.NegativeOne)),
-    "pow": sympy.Pow,
-    "sin": sympy.sin,
-    "cos": sympy.cos,
-    "exp": sympy.exp,
-    "sqrt": sympy.sqrt,
-    "log": sympy.log,
     "neg": lambda a: sympy.Mul(sympy.S.NegativeOne, a),
+}
+_BUILDERS = {
+    token: getattr(sympy, operator.sympy) if operator.sympy else _COMPOSED[token]
+    for token, operator in OPERATORS.items()
 }
 
 
@@ -123,7 +120,7 @@ def canonicalize(
       expression: any expression.
       simplify: also run SymPy's `simplify` (the paper's setting): slower by a
         factor of ten, and merges a few more skeletons.
-      seconds: time limit.
+      seconds: limit of processor time.
 
     Raises:
       NotRepresentable: if the result leaves our language.
@@ -302,15 +299,3 @@ def _expanded_power_sum(expression: sympy.Expr) -> sympy.Expr | None:
 def is_trivial(skeleton: Skeleton) -> bool:
     """Whether the equation does not depend on y (filtered out, section 2.1)."""
     return VARIABLE not in skeleton.tokens
-
-
-__all__ = [
-    "CONSTANT",
-    "NotRepresentable",
-    "TimeLimitExceeded",
-    "canonicalize",
-    "from_sympy",
-    "is_trivial",
-    "time_limit",
-    "to_sympy",
-]

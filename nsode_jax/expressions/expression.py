@@ -7,11 +7,12 @@ as in the paper's definition of a recovered skeleton, section 2.3).
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -346,57 +347,68 @@ def _to_infix(prefix: Prefix) -> str:
     return write(0, 0, True)
 
 
+def _latex_number(value: float, digits: int) -> str:
+    text = format_number(float(f"{value:.{digits}g}"))
+    if "e" not in text:
+        return text
+    mantissa, exponent = text.split("e")
+    power = f"10^{{{int(exponent)}}}"
+    if mantissa in ("1", "-1"):
+        return mantissa.replace("1", power)
+    return rf"{mantissa} \cdot {power}"
+
+
 def _to_latex(prefix: Prefix, digits: int) -> str:
-    def write(start: int, needed: int) -> str:
+    def write(start: int, needed: int, heads_term: bool) -> str:
+        """As in `_to_infix`; fractions and e^x bind like powers."""
         token = prefix[start]
-        if not isinstance(token, str):
-            text = format_number(float(f"{token:.{digits}g}"))
-            if "e" in text:
-                mantissa, exponent = text.split("e")
-                text = rf"{mantissa} \cdot 10^{{{int(exponent)}}}"
-            negative_inside = text.startswith("-") and needed > 1
-            return f"({text})" if negative_inside or ("cdot" in text and needed > 2) else text
         if token == VARIABLE:
             return VARIABLE
+        if not isinstance(token, str):
+            text = _latex_number(token, digits)
+            bare = (heads_term and needed <= 2) if text.startswith("-") else True
+            return text if bare and ("^" not in text or needed <= 2) else wrap(text)
         arguments = _argument_spans(prefix, start)
         operator = OPERATORS[token]
+        if token in ("div", "exp"):
+            inside = [write(argument, 0, True) for argument in arguments]
+            sign = ""
+            is_term = prefix[arguments[0]] not in ("add", "sub")
+            if token == "div" and heads_term and is_term and inside[0].startswith("-"):
+                sign, inside[0] = "-", inside[0][1:]
+            text = sign + operator.latex.format(*inside)
+            return wrap(text) if needed > 3 else text
+        if not operator.infix:
+            return operator.latex.format(write(arguments[0], 0, True))
+        if needed > operator.precedence:
+            return wrap(write(start, 0, True))
+        if token == "neg":
+            text = operator.latex.format(write(arguments[0], 2, False))
+            return text if heads_term else wrap(text)
+        left, right = arguments
         if token == "pow":
-            text = operator.latex.format(write(arguments[0], 4), write(arguments[1], 0))
-        elif token in ("div", "exp") or not operator.infix:
-            text = operator.latex.format(*(write(a, 0) for a in arguments))
-            return f"({text})" if token == "exp" and needed > 3 else text
-        elif token == "neg":
-            text = operator.latex.format(write(arguments[0], 2))
-        else:
-            left, right = write(arguments[0], operator.precedence), None
-            if token == "add" and not isinstance(prefix[arguments[1]], str):
-                value = prefix[arguments[1]]
-                if value < 0:
-                    right = format_number(float(f"{-value:.{digits}g}"))
-                    return _wrap(f"{left} - {right}", needed > 1)
-            right_text = write_term(arguments[1], operator.precedence + 1, token)
-            if token == "add" and right_text.startswith("-"):
-                return _wrap(f"{left} - {right_text[1:]}", needed > 1)
-            text = operator.latex.format(left, right_text)
-        return _wrap(text, needed > operator.precedence)
+            return operator.latex.format(write(left, 4, False), write(right, 0, True))
+        if token == "mul":
+            texts = write(left, 2, heads_term), write(right, 3, False)
+            # A dot only where two numbers would run together.
+            return operator.latex.format(*texts) if texts[1][0].isdigit() else " ".join(texts)
+        texts = write(left, 1, heads_term), write(right, 2, token == "add")
+        if token == "add" and texts[1].startswith("-"):
+            if prefix[right] == "neg":
+                return f"{texts[0]} + {wrap(texts[1])}"
+            return f"{texts[0]} - {texts[1][1:]}"
+        return operator.latex.format(*texts)
 
-    def write_term(start: int, needed: int, parent: str) -> str:
-        """Right argument; a term led by a negative number keeps its minus sign."""
-        if parent == "add" and prefix[start] in ("mul", "div"):
-            first, second = _argument_spans(prefix, start)
-            if prefix[start] == "mul":
-                return rf"{write_term(first, 1, 'add')} \cdot {write(second, 3)}"
-            return OPERATORS["div"].latex.format(write(first, 0), write(second, 0))
-        return write(start, 1 if parent == "add" and not isinstance(prefix[start], str) else needed)
+    def wrap(text: str) -> str:
+        return rf"\left({text}\right)"
 
-    def _wrap(text: str, parentheses: bool) -> str:
-        return rf"\left({text}\right)" if parentheses else text
-
-    return write(0, 0)
+    return write(0, 0, True)
 
 
-_TOKEN = re.compile(r"\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)|(\w+)|(\*\*|[-+*/^()]))")
-_MAX_DEPTH = 200
+_TOKEN = re.compile(
+    r"\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)|(\w+)|(\*\*|[-+*/^()]))"
+)
+_MAX_DEPTH = 100
 
 
 class _Parser:
@@ -419,7 +431,9 @@ class _Parser:
         while position < len(stripped):
             match = _TOKEN.match(stripped, position)
             if not match:
-                raise self._error(f"unexpected character {stripped[position:].lstrip()[0]!r}", position)
+                raise self._error(
+                    f"unexpected character {stripped[position:].lstrip()[0]!r}", position
+                )
             kind = ("number", "name", "sign")[match.lastindex - 1]
             self._tokens.append((kind, match.group(match.lastindex), match.start(match.lastindex)))
             position = match.end()
@@ -455,10 +469,15 @@ class _Parser:
         """After a minus: the number that follows takes the sign (not in -2**y)."""
         return self._peek()[0] == "number" and self._peek(1)[1] not in ("**", "^")
 
-    def _sum(self) -> list[str | float]:
+    @contextlib.contextmanager
+    def _deeper(self) -> Iterator[None]:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise self._error("too deeply nested", self._peek()[2])
+        yield
+        self._depth -= 1
+
+    def _sum(self) -> list[str | float]:
         self._accept("+")
         left = self._term()
         while sign := self._accept("+", "-"):
@@ -466,14 +485,13 @@ class _Parser:
                 left = ["add", *left, *self._term(negate=True)]
             else:
                 left = ["add" if sign == "+" else "sub", *left, *self._term()]
-        self._depth -= 1
         return left
 
     def _term(self, negate: bool = False) -> list[str | float]:
-        if not negate and self._peek()[1] == "-" and self._peek()[0] == "sign":
-            self._next += 1
+        if not negate and self._accept("-"):
             if not self._number_heads_term():
-                return ["neg", *self._term()]
+                with self._deeper():
+                    return ["neg", *self._term()]
             negate = True
         left = self._factor()
         if negate:
@@ -483,10 +501,7 @@ class _Parser:
         return left
 
     def _factor(self) -> list[str | float]:
-        self._depth += 1
-        if self._depth > _MAX_DEPTH:
-            raise self._error("too deeply nested", self._peek()[2])
-        try:
+        with self._deeper():
             if self._accept("-"):
                 if self._number_heads_term():
                     return [-self._factor()[0]]
@@ -495,8 +510,6 @@ class _Parser:
             if self._accept("**", "^"):
                 return ["pow", *base, *self._factor()]
             return base
-        finally:
-            self._depth -= 1
 
     def _atom(self) -> list[str | float]:
         kind, text, position = self._peek()
@@ -524,4 +537,6 @@ class _Parser:
             self._expect(")")
             return inner
         self._next -= 1
-        raise self._error("the formula ends too early" if kind == "end" else f"unexpected {text!r}", position)
+        raise self._error(
+            "the formula ends too early" if kind == "end" else f"unexpected {text!r}", position
+        )

@@ -36,7 +36,8 @@ class Operator:
       jax: name of the same function in `jax.numpy` (a name, so that nothing in
         this room imports JAX).
       python: template of a Python expression over the `math` module.
-      sympy: template of a SymPy expression, with the names of `sympy`.
+      sympy: name of the same function in SymPy; empty where SymPy has none and
+        writes it with others (a - b as a + (-1)*b).
       latex: LaTeX template.
       infix: operator sign in infix notation; functions have none.
       precedence: binding strength in infix notation; higher binds tighter.
@@ -57,36 +58,33 @@ class Operator:
     probability: float = 0.0
 
 
+# fmt: off
 _TABLE = (
-    Operator("add", 2, 0, np.add, "add", "({0} + {1})", "Add({0}, {1})", "{0} + {1}", "+", 1, 0.2),
-    Operator(
-        "sub", 2, 1, np.subtract, "subtract", "({0} - {1})", "Add({0}, Mul(Integer(-1), {1}))",
-        "{0} - {1}", "-", 1, 0.2,
-    ),
-    Operator(
-        "mul", 2, 2, np.multiply, "multiply", "({0} * {1})", "Mul({0}, {1})", r"{0} \cdot {1}",
-        "*", 2, 0.2,
-    ),
-    Operator(
-        "div", 2, 3, np.divide, "divide", "({0} / {1})", "Mul({0}, Pow({1}, Integer(-1)))",
-        r"\frac{{{0}}}{{{1}}}", "/", 2, 0.2,
-    ),
-    Operator(
-        "pow", 2, 4, np.power, "power", "pow({0}, {1})", "Pow({0}, {1})", "{0}^{{{1}}}", "**", 3,
-        0.2,
-    ),
-    Operator("sin", 1, 5, np.sin, "sin", "sin({0})", "sin({0})", r"\sin({0})", probability=0.2),
-    Operator("cos", 1, 6, np.cos, "cos", "cos({0})", "cos({0})", r"\cos({0})", probability=0.2),
-    Operator("exp", 1, 7, np.exp, "exp", "exp({0})", "exp({0})", "e^{{{0}}}", probability=0.2),
-    Operator(
-        "sqrt", 1, 8, np.sqrt, "sqrt", "sqrt({0})", "sqrt({0})", r"\sqrt{{{0}}}", probability=0.2
-    ),
-    Operator("log", 1, 9, np.log, "log", "log({0})", "log({0})", r"\log({0})", probability=0.2),
+    Operator("add", 2, 0, np.add, "add", "({0} + {1})", "Add", "{0} + {1}",
+             infix="+", precedence=1, probability=0.2),
+    Operator("sub", 2, 1, np.subtract, "subtract", "({0} - {1})", "", "{0} - {1}",
+             infix="-", precedence=1, probability=0.2),
+    Operator("mul", 2, 2, np.multiply, "multiply", "({0} * {1})", "Mul", r"{0} \cdot {1}",
+             infix="*", precedence=2, probability=0.2),
+    Operator("div", 2, 3, np.divide, "divide", "({0} / {1})", "", r"\frac{{{0}}}{{{1}}}",
+             infix="/", precedence=2, probability=0.2),
+    Operator("pow", 2, 4, np.power, "power", "pow({0}, {1})", "Pow", "{0}^{{{1}}}",
+             infix="**", precedence=3, probability=0.2),
+    Operator("sin", 1, 5, np.sin, "sin", "sin({0})", "sin", r"\sin\left({0}\right)",
+             probability=0.2),
+    Operator("cos", 1, 6, np.cos, "cos", "cos({0})", "cos", r"\cos\left({0}\right)",
+             probability=0.2),
+    Operator("exp", 1, 7, np.exp, "exp", "exp({0})", "exp", "e^{{{0}}}",
+             probability=0.2),
+    Operator("sqrt", 1, 8, np.sqrt, "sqrt", "sqrt({0})", "sqrt", r"\sqrt{{{0}}}",
+             probability=0.2),
+    Operator("log", 1, 9, np.log, "log", "log({0})", "log", r"\log\left({0}\right)",
+             probability=0.2),
     # Never sampled, but kept where simplification leaves it (paper, table 5).
-    Operator(
-        "neg", 1, 10, np.negative, "negative", "(-{0})", "Mul(Integer(-1), {0})", "-{0}", "-", 1
-    ),
+    Operator("neg", 1, 10, np.negative, "negative", "(-{0})", "", "-{0}",
+             infix="-", precedence=1),
 )
+# fmt: on
 
 OPERATORS: dict[str, Operator] = {operator.token: operator for operator in _TABLE}
 BINARY: tuple[Operator, ...] = tuple(op for op in _TABLE if op.arity == 2)

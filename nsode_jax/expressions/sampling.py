@@ -126,9 +126,7 @@ def sample_expression(prior: EquationPrior, rng: np.random.Generator) -> Express
     else:
         sizes = [count_trees(k) for k in range(1, prior.max_operators + 1)]
         size = 1 + _weighted(sizes, rng)
-    return Expression(
-        tuple(_decorate(arity, prior, rng) for arity in sample_shape(size, rng))
-    )
+    return Expression(tuple(_decorate(arity, prior, rng) for arity in sample_shape(size, rng)))
 
 
 def _decorate(arity: int, prior: EquationPrior, rng: np.random.Generator) -> str | float:

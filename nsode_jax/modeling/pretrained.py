@@ -100,15 +100,14 @@ def load_pretrained(name_or_path: str | Path) -> tuple[Model, Params, Vocabulary
 
 
 def _flatten(params: Params) -> dict[str, Any]:
-    return {"/".join(map(str, path)): leaf
-            for path, leaf in traverse_util.flatten_dict(params).items()}
+    return {
+        "/".join(map(str, path)): leaf for path, leaf in traverse_util.flatten_dict(params).items()
+    }
 
 
 def _unflatten(flat: dict[str, np.ndarray], like: Params) -> Params:
     paths = traverse_util.flatten_dict(like)
-    return traverse_util.unflatten_dict(
-        {path: flat["/".join(map(str, path))] for path in paths}
-    )
+    return traverse_util.unflatten_dict({path: flat["/".join(map(str, path))] for path in paths})
 
 
 def _sha256(path: Path) -> str:

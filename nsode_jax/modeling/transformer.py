@@ -207,9 +207,7 @@ class Transformer(nnx.Module):
 
         self.patch_projection = nnx.Linear(inputs, config.width, dtype=config.dtype, rngs=rngs)
         self.encoder_positions = embed(config.num_patches)
-        self.encoder = nnx.List(
-            [Block(config, rngs, decoder=False) for _ in range(config.layers)]
-        )
+        self.encoder = nnx.List([Block(config, rngs, decoder=False) for _ in range(config.layers)])
         self.encoder_norm = norm()
         self.token_embedding = embed(config.vocabulary_size)
         self.decoder_positions = embed(config.max_length)
@@ -278,9 +276,7 @@ class Transformer(nnx.Module):
         x = self._embedding_norm(self.decoder_norm, x)
         new_cache = []
         for block, layer_cache, kv in zip(self.decoder, cache, keys_values, strict=True):
-            x, layer_cache = block.step(
-                x, layer_cache, position, kv, patch_mask[:, None, None, :]
-            )
+            x, layer_cache = block.step(x, layer_cache, position, kv, patch_mask[:, None, None, :])
             new_cache.append(layer_cache)
         logits = self.output(self._final_norm(self.decoder_norm, x))
         return logits.astype(jnp.float32), tuple(new_cache)

@@ -109,9 +109,7 @@ def learning_rate(config: TrainingConfig) -> optax.Schedule:
 
 def make_optimizer(config: TrainingConfig) -> optax.GradientTransformation:
     """AdamW with clipping and the learning-rate schedule."""
-    adam = optax.adamw(
-        learning_rate(config), b2=config.adam_b2, weight_decay=config.weight_decay
-    )
+    adam = optax.adamw(learning_rate(config), b2=config.adam_b2, weight_decay=config.weight_decay)
     if config.clip_norm:
         return optax.chain(optax.clip_by_global_norm(config.clip_norm), adam)
     return adam
@@ -156,9 +154,7 @@ def make_validation_step(model: Model):
     return parallel(lambda params, batch: mean_over_devices(_metrics(model, params, batch)))
 
 
-def init_state(
-    model: Model, optimizer: optax.GradientTransformation, seed: int
-) -> TrainState:
+def init_state(model: Model, optimizer: optax.GradientTransformation, seed: int) -> TrainState:
     """A fresh state on one device."""
     params = model.init(seed)
     return TrainState(jnp.zeros((), jnp.int32), params, optimizer.init(params))
@@ -167,9 +163,11 @@ def init_state(
 def validate(step, params: Params, data: Iterator[Batch]) -> dict[str, float]:
     """Mean metrics over batches; `params` replicated."""
     results = [unreplicate(step(params, shard(batch))) for batch in data]
-    return {
-        name: float(np.mean([float(r[name]) for r in results])) for name in results[0]
-    } if results else {}
+    return (
+        {name: float(np.mean([float(r[name]) for r in results])) for name in results[0]}
+        if results
+        else {}
+    )
 
 
 def train(

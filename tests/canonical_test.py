@@ -1,0 +1,219 @@
+"""Canonical forms, the sampler of trees, and the rules for constants."""
+
+import collections
+import time
+
+import numpy as np
+import pytest
+
+from nsode_jax.expressions.canonical import (
+    NotRepresentable,
+    TimeLimitExceeded,
+    canonicalize,
+    is_trivial,
+    time_limit,
+)
+from nsode_jax.expressions.constants import constant_roles, is_allowed, resample_constants
+from nsode_jax.expressions.expression import Expression, Skeleton, subtree_end
+from nsode_jax.expressions.operators import OPERATORS
+from nsode_jax.expressions.sampling import (
+    EquationPrior,
+    count_trees,
+    sample_expression,
+    sample_shape,
+)
+
+WIDE = EquationPrior(
+    max_operators=5,
+    uniform_sizes=True,
+    law_share=0.4,
+    small_constant_share=0.5,
+    max_exponent=5.0,
+)
+
+
+def canonical_sample(prior, count, seed=0):
+    """Random canonical equations that depend on y, with the trees they came from."""
+    rng, found = np.random.default_rng(seed), []
+    while len(found) < count:
+        tree = sample_expression(prior, rng)
+        try:
+            canonical = canonicalize(tree)
+        except NotRepresentable:
+            continue
+        if not is_trivial(canonical.skeleton):
+            found.append((tree, canonical))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("0.25*y*(1 - y)", "-0.25*y**2 + 0.25*y"),
+        ("-0.5*(y - 3)", "-0.5*y + 1.5"),
+        ("2*3*y + sin(y)*exp(0)", "6*y + sin(y)"),
+        ("y*y*y", "y**3"),
+        ("y + y", "2*y"),
+        ("1 - y", "1 - y"),
+        ("-y - 1", "-1 - y"),
+        ("3/y", "3/y"),
+        ("1/y", "1/y"),
+        ("y**(-2)", "1/y**2"),
+        ("y**0.5", "sqrt(y)"),
+        ("-0.67*y**(-1.5)", "-0.67/y**1.5"),
+        ("(y + 1)/y", "1/y + 1"),
+        ("sqrt(4)*y", "2*y"),
+        ("exp(-y)", "exp(-y)"),
+        ("cos(y)*y*2", "2*cos(y)*y"),
+        ("exp(-2*y)*exp(2*y)*y", "y"),
+    ],
+)
+def test_canonical_form(text, canonical):
+    assert canonicalize(Expression.from_infix(text)).infix == canonical
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("y + sin(y)", "sin(y) + y"),
+        ("2*y*(3 - y)", "6*y - 2*y**2"),
+        ("y**1.5*(1 + y)", "y**2.5 + y**1.5"),
+        ("y - (-3)", "3 + y"),
+        ("cos(y)*sin(y)*2", "sin(y)*(2*cos(y))"),
+        ("(2*y)/(4*sin(y))", "0.5*y/sin(y)"),
+    ],
+)
+def test_equal_expressions_have_one_form(pair):
+    first, second = (canonicalize(Expression.from_infix(text)) for text in pair)
+    assert first == second
+
+
+@pytest.mark.parametrize("text", ["sqrt(0 - 2)*y", "log(0 - 1) + y", "y/0", "exp(exp(10))*y"])
+def test_what_is_not_real_and_finite_is_refused(text):
+    with pytest.raises(NotRepresentable):
+        canonicalize(Expression.from_infix(text))
+
+
+@pytest.mark.parametrize("prior", [EquationPrior(), WIDE])
+def test_canonical_form_is_idempotent_and_keeps_the_function(prior):
+    y = np.array([0.3, 1.7, 2.9])
+    compared = agree = 0
+    for tree, canonical in canonical_sample(prior, 300):
+        assert canonicalize(canonical) == canonical, tree.infix
+        before, after = tree.evaluate(y), canonical.evaluate(y)
+        # Where intermediate values are huge, rounding alone changes sines.
+        both = np.isfinite(before) & np.isfinite(after) & (np.abs(before) < 1e3)
+        error = np.abs(after - before) / (1 + np.abs(before))
+        compared += int(both.sum())
+        agree += int((error[both] < 1e-6).sum())
+    assert compared > 300
+    assert agree >= 0.995 * compared
+
+
+def test_skeleton_order_does_not_depend_on_constants():
+    skeleton = canonicalize(Expression.from_infix("2*sin(3*y) + 4*cos(y) - 5*y**2")).skeleton
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        values = rng.uniform(2, 9, skeleton.num_constants) * np.array(skeleton.signs)
+        assert canonicalize(skeleton.with_constants(values)).skeleton == skeleton
+
+
+def test_simplify_merges_more():
+    text = "sin(y)**2 + cos(y)**2 + y"
+    assert canonicalize(Expression.from_infix(text), simplify=True).infix == "y + 1"
+
+
+def test_time_limit_interrupts_and_is_lifted():
+    with pytest.raises(TimeLimitExceeded), time_limit(0.05):
+        while True:
+            pass
+    end = time.process_time() + 0.1
+    while time.process_time() < end:  # A timer that was left armed would end the test here.
+        pass
+
+
+def test_trees_are_counted_and_drawn_uniformly():
+    assert [count_trees(n) for n in range(6)] == [1, 2, 6, 22, 90, 394]
+    rng = np.random.default_rng(0)
+    drawn = collections.Counter(tuple(sample_shape(3, rng)) for _ in range(22_000))
+    assert len(drawn) == 22
+    # Each count is binomial around 1000 with standard deviation 31.
+    assert all(850 < count < 1150 for count in drawn.values())
+
+
+def test_sizes_follow_the_number_of_trees():
+    rng = np.random.default_rng(0)
+    sizes = collections.Counter(
+        sum(token in OPERATORS for token in sample_expression(EquationPrior(), rng).prefix)
+        for _ in range(5000)
+    )
+    total = sum(count_trees(n) for n in range(1, 6))
+    for size in range(1, 6):
+        assert abs(sizes[size] / 5000 - count_trees(size) / total) < 0.03
+
+
+def test_decoration_follows_the_tables():
+    rng = np.random.default_rng(0)
+    tokens = collections.Counter()
+    for _ in range(3000):
+        tokens.update(
+            "constant" if not isinstance(t, str) else t
+            for t in sample_expression(EquationPrior(), rng).prefix
+        )
+    assert tokens["neg"] == 0
+    for group in (("add", "sub", "mul", "div", "pow"), ("sin", "cos", "exp", "sqrt", "log")):
+        total = sum(tokens[token] for token in group)
+        assert all(abs(tokens[token] / total - 0.2) < 0.02 for token in group)
+    leaves = tokens["y"] + tokens["constant"]
+    assert abs(tokens["y"] / leaves - 0.5) < 0.02
+
+
+def test_impossible_priors_are_refused():
+    with pytest.raises(ValueError, match="max_operators"):
+        EquationPrior(max_operators=0)
+    with pytest.raises(ValueError, match="symbol_probability"):
+        EquationPrior(symbol_probability=1.5)
+
+
+def test_roles_of_constants():
+    skeleton = Skeleton.from_key("add mul c pow c pow y c div c add y -c")
+    assert constant_roles(skeleton) == ("coefficient", "base", "exponent", "coefficient", "other")
+
+
+@pytest.mark.parametrize(
+    ("value", "sign", "role", "allowed"),
+    [
+        (0.0, 1, "other", False),  # Rule 1.
+        (-2.0, 1, "other", False),  # Rule 2.
+        (2.0, -1, "other", False),
+        (1.0, 1, "base", False),  # Rule 3.
+        (1.0, 1, "exponent", False),  # Rule 4.
+        (-1.0, -1, "exponent", False),
+        (1.0, 1, "coefficient", False),  # Rules 5 and 6.
+        (-1.0, -1, "coefficient", False),
+        (1.0, 1, "other", True),
+        (-1.0, -1, "other", True),
+        (2.5, 1, "exponent", True),
+        (2.0, 1, "coefficient", True),
+    ],
+)
+def test_the_six_rules(value, sign, role, allowed):
+    assert is_allowed(value, sign, role) is allowed
+
+
+@pytest.mark.parametrize("prior", [EquationPrior(), WIDE])
+def test_resampling_keeps_the_skeleton(prior):
+    rng = np.random.default_rng(1)
+    resampled = 0
+    for _, canonical in canonical_sample(prior, 150, seed=2):
+        expression = resample_constants(canonical.skeleton, prior, rng)
+        if expression is not None:
+            resampled += 1
+            assert canonicalize(expression).skeleton == canonical.skeleton
+            assert all(abs(c) <= prior.max_constant for c in expression.constants)
+    assert resampled > 140
+
+
+def test_subtree_end_of_every_position():
+    prefix = ("add", "mul", 2.0, "y", "sin", "y")
+    assert [subtree_end(prefix, i) for i in range(6)] == [6, 4, 3, 4, 6, 6]

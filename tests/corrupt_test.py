@@ -1,0 +1,58 @@
+"""Noise, gaps, few points and windows."""
+
+import numpy as np
+
+from nsode_jax.dynamics.corrupt import CorruptionConfig, corrupt
+
+T = np.linspace(0.0, 4.0, 256)
+Y = 3.0 + np.sin(T)
+
+
+def test_default_only_thins():
+    t, y = corrupt(T, Y, 64, CorruptionConfig(), np.random.default_rng(0))
+    assert t.size == 64
+    assert (t[0], t[-1]) == (0.0, 4.0)
+    assert np.isin(y, Y).all()
+
+
+def test_sparse_series_have_eight_points_and_up_in_order():
+    rng = np.random.default_rng(0)
+    config = CorruptionConfig(sparse_share=1.0, irregular_share=0.5, min_points=8)
+    sizes = []
+    for _ in range(500):
+        t, y = corrupt(T, Y, 128, config, rng)
+        sizes.append(t.size)
+        assert (np.diff(t) > 0).all()
+        assert t[0] == 0.0
+        assert t.size == y.size
+    assert min(sizes) == 8
+    assert max(sizes) > 100
+
+
+def test_windows_start_at_time_zero_and_keep_their_length():
+    rng = np.random.default_rng(0)
+    config = CorruptionConfig(window_share=1.0, min_window=0.25)
+    spans = [corrupt(T, Y, 128, config, rng)[0][-1] for _ in range(300)]
+    assert min(spans) >= 0.98
+    assert max(spans) <= 4.0
+    assert np.std(spans) > 0.5
+
+
+def test_noise_levels_stay_in_their_range():
+    rng = np.random.default_rng(0)
+    config = CorruptionConfig(noisy_share=1.0, min_noise=0.01, max_noise=0.1)
+    levels = []
+    for _ in range(300):
+        t, y = corrupt(T, Y, 256, config, rng)
+        residual = y - Y
+        levels.append(min(np.std(residual / Y), np.std(residual) / np.std(Y)))
+    assert 0.002 < min(levels)
+    assert max(levels) < 0.12
+    assert 0.01 < np.median(levels) < 0.05
+
+
+def test_same_random_numbers_same_series():
+    config = CorruptionConfig(noisy_share=0.5, sparse_share=0.5, window_share=0.5)
+    first = corrupt(T, Y, 128, config, np.random.default_rng(7))
+    second = corrupt(T, Y, 128, config, np.random.default_rng(7))
+    assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))

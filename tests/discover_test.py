@@ -1,0 +1,213 @@
+import math
+
+import numpy as np
+import pytest
+
+from nsode_jax.discovery.discover import (
+    MAX_POINTS,
+    Candidate,
+    DiscoveryError,
+    discover,
+    thin,
+)
+from nsode_jax.dynamics.solve import solve
+from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError
+from nsode_jax.expressions.canonical import canonicalize
+from nsode_jax.expressions.expression import Expression, ExpressionError
+from nsode_jax.expressions.operators import VARIABLE
+from nsode_jax.expressions.sampling import EquationPrior, sample_expression
+
+# Growth of a yeast culture, measured hourly (Carlson, 1913), in arbitrary units.
+YEAST_TIME = np.arange(19.0)
+YEAST = np.array([
+    9.6, 18.3, 29.0, 47.2, 71.1, 119.1, 174.6, 257.3, 350.7, 441.0, 513.3, 559.7, 594.8, 629.4,
+    640.8, 651.1, 655.9, 659.6, 661.8,
+])  # fmt: skip
+
+
+class _Proposer:
+    """Stands in for the network: the given laws among random ones, for every view."""
+
+    def __init__(self, laws=(), num_random=0):
+        self._laws = [canonicalize(Expression.from_infix(law)) for law in laws]
+        self._num_random = num_random
+        self.seen = []
+
+    def propose(self, trajectories, beams, seed):
+        self.seen += trajectories
+        rng = np.random.default_rng(seed)
+        laws = []
+        while len(laws) < self._num_random:
+            try:
+                law = canonicalize(sample_expression(EquationPrior(), rng))
+            except ExpressionError:
+                continue
+            if VARIABLE in law.prefix:
+                laws.append(law)
+        laws = laws[: len(laws) // 2] + self._laws + laws[len(laws) // 2 :]
+        return [[(law, -1.0 - i) for i, law in enumerate(laws)] for _ in trajectories]
+
+
+@pytest.fixture(scope="module")
+def yeast():
+    return discover(YEAST_TIME, YEAST, proposer=_Proposer(["2.7*y - 0.6*y**2.3"], 100))
+
+
+def test_yeast_grows_logistically(yeast):
+    best = yeast.best
+    assert best.expression.skeleton.key == "add mul -c pow y c mul c y"
+    slope, exponent, rate = best.expression.constants
+    assert exponent == 2.0
+    assert 0.50 < rate < 0.58
+    assert 640 < -rate / slope < 690
+    assert best.r2 > 0.99
+    assert best.converged
+    assert yeast.seconds < 60  # About 5 s on two idle cores.
+
+
+def test_candidates_are_distinct_and_ordered(yeast):
+    scores = [candidate.score for candidate in yeast.candidates]
+    assert scores == sorted(scores)
+    keys = [candidate.expression.skeleton.unsigned_key for candidate in yeast.candidates]
+    assert len(set(keys)) == len(keys) > 20
+
+
+def test_candidate_in_other_forms(yeast):
+    best = yeast.best
+    f = best.expression.evaluate(300.0)
+    assert Expression.from_infix(best.infix) == best.expression
+    assert float(best.to_sympy().subs("y", 300.0)) == pytest.approx(f)
+    assert "y^{2}" in best.latex()
+    assert best.complexity == 9
+
+
+def test_prediction_of_the_data_and_beyond(yeast):
+    best = yeast.best
+    fitted = best.predict(YEAST_TIME)
+    assert fitted[0] == best.y0
+    r2 = 1 - np.sum((fitted - YEAST) ** 2) / np.sum((YEAST - YEAST.mean()) ** 2)
+    assert r2 == pytest.approx(best.r2, abs=1e-9)
+    np.testing.assert_allclose(best.predict([5.0, 9.5]), best.predict([0, 5.0, 9.5])[1:], rtol=1e-6)
+    assert best.predict([100.0])[0] == pytest.approx(best.predict([0.0, 100.0])[1])
+    # Autonomous: with an initial value of one's own, any time is the first.
+    np.testing.assert_allclose(
+        best.predict([-5.0, -4.0], y0=50.0), best.predict([7.0, 8.0], y0=50.0), rtol=1e-6
+    )
+
+
+def test_impossible_predictions_are_refused(yeast):
+    with pytest.raises(ValueError, match="before the data"):
+        yeast.best.predict([-1.0, 2.0])
+    with pytest.raises(ValueError, match="increasing"):
+        yeast.best.predict([2.0, 1.0])
+
+
+def test_prediction_is_nan_after_blow_up():
+    square = Candidate(Expression.from_infix("y**2"), 1.0, 0.0, 1.0, 0.0, 0.0, True, 0.0)
+    t = np.linspace(0.0, 2.0, 21)
+    y = square.predict(t)
+    np.testing.assert_allclose(y[:10], 1 / (1 - t[:10]), rtol=1e-6)
+    assert np.isnan(y[11:]).all()
+    outside = Candidate(Expression.from_infix("log(y)"), -1.0, 0.0, 1.0, 0.0, 0.0, True, 0.0)
+    assert np.isnan(outside.predict(t)[1:]).all()
+
+
+@pytest.mark.parametrize("value_unit", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("time_unit", [1e-3, 1.0, 1e6])
+def test_units_do_not_matter(value_unit, time_unit):
+    t = np.linspace(0.0, 4.0, 50)
+    y = solve(Expression.from_infix("1.3*y - 0.7*y**2"), 0.1, t, rtol=1e-11, atol=1e-11)
+    laws = ["2*y - 0.3*y**2", "1 - y", "0.8*sin(1.2*y)", "-y*log(0.5*y)"]
+    found = discover(t * time_unit + 3 * time_unit, y * value_unit, proposer=_Proposer(laws))
+    assert found.best.expression.skeleton.key == "add mul -c pow y c mul c y"
+    expected = (-0.7 / time_unit / value_unit, 2.0, 1.3 / time_unit)
+    np.testing.assert_allclose(found.best.expression.constants, expected, rtol=1e-5)
+
+
+def test_the_network_sees_values_in_its_range():
+    proposer = _Proposer(["y - y**2"])
+    discover(YEAST_TIME * 3600, YEAST * 1e3, proposer=proposer)
+    for seen in proposer.seen:
+        assert seen.t[0] == 0.0
+        assert seen.t[-1] == pytest.approx(4.0)
+        assert np.abs(seen.y).max() <= 5 * (1 + 1e-9)
+
+
+def test_data_no_law_fits():
+    with pytest.raises(DiscoveryError, match="None of the"):
+        discover(YEAST_TIME, YEAST, proposer=_Proposer(["log(-y)", "sqrt(-1-y)"]))
+    with pytest.raises(DiscoveryError, match="no usable law"):
+        discover(YEAST_TIME, YEAST, proposer=_Proposer([]))
+
+
+def test_a_diverging_candidate_comes_last():
+    t = np.linspace(0.0, 3.0, 40)
+    found = discover(t, np.exp(-t), proposer=_Proposer(["-0.3*y", "exp(exp(5*y))", "1e3 + y**9"]))
+    assert found.best.expression.constants == pytest.approx((-1.0,)) or found.best.infix == "-y"
+    diverged = [np.isneginf(candidate.r2) for candidate in found.candidates]
+    assert diverged == sorted(diverged)
+
+
+def test_unusable_data_are_refused():
+    with pytest.raises(TrajectoryError):
+        discover([0, 1, 2], [1, 2, 3], proposer=_Proposer(["y"]))
+    with pytest.raises(TrajectoryError):
+        discover(np.arange(20.0), np.ones(20), proposer=_Proposer(["y"]))
+
+
+def test_a_series_that_rises_and_falls_is_noted():
+    t = np.linspace(0.0, 12.0, 80)
+    found = discover(t, np.sin(t) + 2, proposer=_Proposer(["1 - y", "cos(y)"]))
+    assert any("rise and fall" in note for note in found.notes)
+    assert any("do not trust" in note for note in found.notes)
+
+
+def test_noise_alone_is_not_rising_and_falling(yeast):
+    assert yeast.notes == ()
+
+
+def test_a_long_series_is_thinned():
+    t = np.linspace(0.0, 18.0, 100_000)
+    rng = np.random.default_rng(0)
+    y = 663 / (1 + 70 * np.exp(-0.547 * t)) + 20 * rng.standard_normal(t.size)
+    found = discover(t, y, proposer=_Proposer(["y - 0.7*y**2", "y", "-y*log(0.5*y)"]))
+    assert len(found.trajectory) <= MAX_POINTS
+    assert any("100000 points" in note for note in found.notes)
+    slope, _, rate = found.best.expression.constants
+    assert rate == pytest.approx(0.547, rel=0.01)
+    assert -rate / slope == pytest.approx(663, rel=0.01)
+
+
+def test_thinning_keeps_clean_curves():
+    t = np.linspace(0.0, 10.0, 20_000)
+    kept, notes = thin(Trajectory(t, np.sin(t)))
+    assert 200 <= len(kept) <= MAX_POINTS
+    assert len(notes) == 1
+    np.testing.assert_allclose(kept.y, np.sin(kept.t), atol=1e-7)
+
+
+def test_thinning_keeps_a_short_transient():
+    t = np.arange(86_400.0)
+    kept, _ = thin(Trajectory(t, 1 - np.exp(-t / 60)))
+    assert (kept.t < 300).sum() > 50
+    np.testing.assert_allclose(kept.y, 1 - np.exp(-kept.t / 60), atol=1e-3)
+
+
+def test_thinning_leaves_short_series():
+    data = Trajectory(YEAST_TIME, YEAST)
+    assert thin(data) == (data, ())
+
+
+def test_shifted_data():
+    t = np.linspace(0.0, 5.0, 40)
+    found = discover(t, 1000 + 3 * np.exp(-0.9 * t), proposer=_Proposer(["0.3 - 0.5*y", "y"]))
+    slope, offset = found.best.expression.constants
+    assert slope == pytest.approx(-0.9, rel=1e-4)
+    assert -offset / slope == pytest.approx(1000, rel=1e-6)
+
+
+def test_few_points():
+    t = np.linspace(0.0, 4.0, 8)
+    found = discover(t, 2 * np.exp(-0.7 * t), proposer=_Proposer(["0.3*y", "1 - y", "y**3"]))
+    assert found.best.expression.constants == pytest.approx((-0.7,), rel=1e-5)
+    assert math.isfinite(found.best.score)

@@ -1,0 +1,86 @@
+import math
+
+import numpy as np
+import pytest
+
+from nsode_jax.discovery.rank import Fit, is_plain, length, rank, residual_floor, score
+from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.expressions.expression import Expression
+
+T = np.linspace(0.0, 4.0, 50)
+DATA = Trajectory(T, 0.3 + np.exp(-T) * math.pi)
+SPREAD = DATA.y.std()
+
+
+def _fit(text: str, relative_rms: float) -> Fit:
+    r2 = 1 - relative_rms**2 if math.isfinite(relative_rms) else -math.inf
+    return Fit(Expression.from_infix(text), 3.0, relative_rms * SPREAD, r2, True, 0)
+
+
+def _order(*fits: Fit) -> list[str]:
+    return [fit.expression.infix for fit, _ in rank(fits, DATA)]
+
+
+def test_a_much_better_fit_wins():
+    assert _order(_fit("-1.1*y", 0.1), _fit("0.31 - 1.1*y", 0.01))[0] == "0.31 - 1.1*y"
+
+
+def test_a_longer_law_within_noise_loses():
+    assert _order(_fit("0.3 - 1.1*y + 0.01*y**3", 0.0499), _fit("-1.1*y", 0.05))[0] == "-1.1*y"
+
+
+def test_precision_beyond_the_data_does_not_pay():
+    assert _order(_fit("sin(0.31) - 1.1*y + 0.01*y**3", 1e-10), _fit("-1.1*y", 1e-8))[0] == "-1.1*y"
+
+
+def test_divergence_comes_last():
+    assert _order(_fit("y**2", math.inf), _fit("1.3", 0.9))[-1] == "y**2"
+
+
+def test_one_fit_per_skeleton_signs_aside():
+    assert _order(_fit("-1.1*y", 0.1), _fit("1.2*y", 0.2), _fit("-1.2*y", 0.3)) == ["-1.1*y"]
+
+
+def test_equal_right_hand_sides_keep_the_shorter():
+    long = _fit("-1.1*y + 1e-12*y**2", 0.01)
+    assert _order(long, _fit("-1.1*y", 0.01)) == ["-1.1*y"]
+    # Even if the longer one fits better by a hair that the score notices.
+    hair = _fit("-1.1*y + 1e-12*y**2", 1e-3)
+    assert _order(hair, _fit("-1.1*y", 0.01)) == ["-1.1*y"]
+
+
+def test_score_is_the_documented_formula():
+    law = Expression.from_infix("0.53*y - 0.001*y**2")
+    # Nine tokens, the exponent of the square free: 8; two fitted constants.
+    expected = 50 * math.log(0.01**2 + 1e-12) + 2 * math.log(50) + 3.0 * 8
+    assert score(law, 0.01, 50) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("y", 1),
+        ("2*y", 3),
+        ("y**2", 2),
+        ("y**3", 3),
+        ("y**1.38", 5),
+        ("exp(y)", 3),
+        ("sin(y)", 4),
+        ("sin(0.7*y)", 9),
+    ],
+)
+def test_length(text, expected):
+    assert length(Expression.from_infix(text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"), [(2.0, True), (-3.0, True), (1.5, True), (4.5, False), (2.01, False)]
+)
+def test_is_plain(value, plain):
+    assert is_plain(value) is plain
+
+
+def test_floor_follows_the_rounding_of_the_data():
+    y = np.array([9.6, 18.3, 29.0, 47.2, 661.8])
+    assert residual_floor(y) == pytest.approx(0.1 / math.sqrt(12) / y.std())
+    assert residual_floor(DATA.y) == 1e-6

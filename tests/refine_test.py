@@ -1,0 +1,154 @@
+import time
+
+import numpy as np
+import pytest
+
+from nsode_jax.discovery.rank import rank
+from nsode_jax.discovery.refine import (
+    IntegralForm,
+    evaluate_batch,
+    fit_integral,
+    match_trajectory,
+    refine,
+    with_coefficients,
+)
+from nsode_jax.dynamics.solve import solve
+from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.expressions.canonical import canonicalize
+from nsode_jax.expressions.expression import Expression
+
+# Laws and a range of times and an initial value over which they show their shape.
+LAWS = {
+    "logistic": ("1.3*y - 0.7*y**2", 0.1, 4.0),
+    "linear": ("2.5 - 0.8*y", 0.1, 5.0),
+    "quadratic": ("0.7 + 0.3*y - 0.41*y**2", -0.8, 4.0),
+    "sqrt": ("1.7*sqrt(y) - 0.6*y", 0.3, 6.0),
+    "sin": ("1.3*sin(1.7*y)", 0.1, 4.0),
+    "gompertz": ("-0.37*y*log(0.21*y)", 0.1, 6.0),
+    "power": ("1.1*y**1.7 - 2.3*y", 1.5, 3.0),
+}
+
+# What a network might propose: right and wrong shapes, constants off by a lot.
+HANDFUL = (
+    "2*y - 0.3*y**2.2",
+    "1.1 - 0.3*y",
+    "0.2 + 1.1*y - 0.2*y**2",
+    "0.6*sqrt(y) - 0.4*y",
+    "0.8*sin(1.2*y)",
+    "-0.9*y*log(0.5*y)",
+    "0.4*y**1.4 - 1.2*y",
+    "0.5*y",
+    "0.9*exp(-0.5*y)",
+    "1.4*y/(1.3 + y)",
+)
+
+
+def _law(text: str) -> Expression:
+    return canonicalize(Expression.from_infix(text))
+
+
+def _data(name: str, points: int = 60, noise: float = 0.0, seed: int = 0) -> Trajectory:
+    text, y0, end = LAWS[name]
+    t = np.linspace(0.0, end, points)
+    y = solve(_law(text), y0, t, rtol=1e-11, atol=1e-11)
+    rng = np.random.default_rng(seed)
+    return Trajectory(t, y + noise * y.std() * rng.standard_normal(points))
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_clean_data_give_the_law_with_exact_constants(name):
+    data = _data(name)
+    best = rank(refine(data, [_law(text) for text in HANDFUL]), data)[0][0]
+    truth = _law(LAWS[name][0])
+    assert best.expression.skeleton == truth.skeleton
+    np.testing.assert_allclose(best.expression.constants, truth.constants, rtol=1e-5)
+    assert best.y0 == pytest.approx(LAWS[name][1], rel=1e-6)
+    assert best.converged
+    assert best.r2 > 1 - 1e-12
+
+
+@pytest.mark.parametrize("name", ["logistic", "linear", "sqrt"])
+def test_noise_of_five_percent_leaves_the_skeleton(name):
+    data = _data(name, points=100, noise=0.05)
+    best = rank(refine(data, [_law(text) for text in HANDFUL]), data)[0][0]
+    truth = _law(LAWS[name][0])
+    assert best.expression.skeleton == truth.skeleton
+    np.testing.assert_allclose(best.expression.constants, truth.constants, rtol=0.2)
+
+
+def test_an_ill_fated_law_neither_hangs_nor_wins():
+    data = _data("logistic")
+    # Blow-up, leaving the domain, overflow, fast oscillation, undefined throughout.
+    laws = ["y**9", "log(y - 5)", "exp(exp(exp(y)))", "sin(1e8*y)*1e6", "sqrt(-y)", "1/(y - 0.5)"]
+    started = time.monotonic()
+    fits = refine(data, [_law(text) for text in [*laws, "y - y**2"]])
+    assert time.monotonic() - started < 60
+    ranked = [fit for fit, _ in rank(fits, data)]
+    assert ranked[0].expression.skeleton == _law("y - 0.5*y**2.2").skeleton or (
+        ranked[0].expression.skeleton == _law("1.3*y - 0.7*y**2").skeleton
+    )
+    diverged = [fit.diverged for fit in ranked]
+    assert diverged == sorted(diverged)
+    assert all(np.isneginf(fit.r2) and not fit.converged for fit in ranked if fit.diverged)
+
+
+def test_same_seed_same_result():
+    data = _data("sin", points=30, noise=0.02)
+    laws = [_law(text) for text in HANDFUL[:5]]
+    assert refine(data, laws, seed=3) == refine(data, laws, seed=3)
+
+
+def test_signs_may_change():
+    data = _data("linear")
+    best = rank(refine(data, [_law("-1 + 0.3*y")]), data)[0][0]
+    np.testing.assert_allclose(best.expression.constants, (-0.8, 2.5), rtol=1e-5)
+
+
+def test_terms_without_a_coefficient_get_one():
+    assert with_coefficients(_law("y - y**2")).skeleton == _law("2*y - 3*y**2").skeleton
+    assert with_coefficients(_law("1/(1 + y)")).skeleton == _law("2/(3 + y)").skeleton
+    assert with_coefficients(_law("3*sin(y)")) == _law("3*sin(y)")
+    data = _data("logistic")
+    best = rank(refine(data, [_law("y - y**2")]), data)[0][0]
+    np.testing.assert_allclose(best.expression.constants, (-0.7, 2.0, 1.3), rtol=1e-5)
+
+
+def test_superfluous_terms_are_dropped():
+    data = _data("logistic")
+    best = rank(refine(data, [_law("y - 0.5*y**2 + 0.1*y**3 + 0.2")]), data)[0][0]
+    assert best.expression.skeleton == _law("1.3*y - 0.7*y**2").skeleton
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_integral_form_is_exact_for_the_truth(name):
+    data, truth = _data(name), _law(LAWS[name][0])
+    form = IntegralForm.from_trajectory(data)
+    constants = np.array([truth.constants])
+    values = evaluate_batch(truth.skeleton, constants, form.nodes)
+    np.testing.assert_allclose(values[0], truth.evaluate(form.nodes), rtol=1e-12)
+    assert np.abs(form.integrate(values)[0] - form.target).max() < 1e-3
+
+
+def test_linear_constants_need_no_start():
+    data = _data("quadratic")
+    skeleton = _law(LAWS["quadratic"][0]).skeleton
+    start = np.array([-1e3, 2.0, 1e3, 1e3])  # -c*y**c + c*y + c
+    free = np.array([True, False, True, True])
+    constants, error = fit_integral(IntegralForm.from_trajectory(data), skeleton, start, free)
+    np.testing.assert_allclose(constants, (-0.41, 2.0, 0.3, 0.7), rtol=1e-2)
+    assert error < 1e-4
+
+
+def test_matching_ends_when_its_time_is_up():
+    data = _data("sin", points=40)
+    started = time.monotonic()
+    fit = match_trajectory(data, _law("1.1*sin(1.5*y)"), 0.1, seconds=0.0)
+    assert time.monotonic() - started < 5
+    assert not fit.converged
+
+
+def test_progress_is_told():
+    told = []
+    refine(_data("linear"), [_law("1 - y")], progress=lambda message, share: told.append(share))
+    assert told
+    assert all(0 <= share <= 1 for share in told)

@@ -1,0 +1,101 @@
+import numpy as np
+import pytest
+
+from nsode_jax.discovery.scaling import VIEW_TIME, AffineView, candidate_views
+from nsode_jax.dynamics.solve import solve
+from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.expressions.expression import Expression, ExpressionError
+
+
+def _law(text: str) -> Expression:
+    return Expression.from_infix(text)
+
+
+LAWS = [
+    "1.5*y - 1.2*y**2",
+    "2.5 - 0.8*y",
+    "3*y/(1 + 2*y) - 0.3*y",
+    "1.2*sin(1.3*y)",
+    "-0.5*y*log(0.2*y)",
+    "1.7*sqrt(y) - 0.3*y",
+    "0.8*exp(-0.7*y)",
+]
+
+
+@pytest.mark.parametrize("text", LAWS)
+@pytest.mark.parametrize("a", [1e-6, 1e-2, 663.0, 1e6])
+@pytest.mark.parametrize("c", [1e-6, 3.0, 1e6])
+def test_restored_law_is_exact(text, a, c):
+    law = _law(text)
+    view = AffineView(t0=0.0, c=c, b=0.0, a=a)
+    s = np.linspace(0.0, 3.0, 20)
+    z = solve(law, 0.4, s)
+    y = solve(view.restore(law), 0.4 * a, s * c, atol=1e-9 * a)
+    np.testing.assert_allclose(y, z * a, rtol=1e-6)
+
+
+@pytest.mark.parametrize("text", LAWS)
+def test_restored_right_hand_side_with_a_shift(text):
+    law = _law(text)
+    view = AffineView(t0=2.0, c=0.5, b=100.0, a=7.0)
+    z = np.linspace(0.1, 2.0, 9)
+    expected = view.a / view.c * law.evaluate(z)
+    found = view.restore(law).evaluate(view.b + view.a * z)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_identity_changes_nothing():
+    law = _law("y/(1 + 2*y)")
+    assert AffineView(0.0, 1.0, 0.0, 1.0).restore(law).evaluate(0.3) == law.evaluate(0.3)
+
+
+@pytest.mark.parametrize(
+    ("text", "skeleton"),
+    [
+        ("1.5*y - 1.2*y**2", "1.5*y - 1.2*y**2"),
+        ("3*y/(1.5 + 2*y)", "2*y/(3 + y)"),  # Not 3 constants, as in k*y/(a + c*y).
+        ("2*log(y) + 1", "2*log(y) + 1"),
+        ("2*exp(1 - 3*y)", "2*exp(-3*y)"),
+        ("2*sqrt(1 + y)", "2*sqrt(3 + y)"),
+    ],
+)
+def test_units_do_not_lengthen_a_law(text, skeleton):
+    from nsode_jax.expressions.canonical import canonicalize
+
+    restored = AffineView(0.0, 3.0, 0.0, 300.0).restore(_law(text))
+    assert restored.skeleton.unsigned_key == canonicalize(_law(skeleton)).skeleton.unsigned_key
+
+
+def test_a_law_that_leaves_the_range_of_numbers_is_refused():
+    with pytest.raises(ExpressionError):
+        AffineView(0.0, 1e-300, 0.0, 1e300).restore(_law("2*y"))
+
+
+def test_units_must_be_positive():
+    with pytest.raises(ValueError, match="positive"):
+        AffineView(0.0, 0.0, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("size", [1e-12, 1.0, 700.0, 1e12])
+@pytest.mark.parametrize("span", [1e-6, 3.0, 18.0, 1e6])
+def test_views_are_in_range(size, span):
+    t = 5.0 + np.linspace(0.0, span, 30)
+    trajectory = Trajectory(t, size * np.linspace(0.0, 1.0, 30) ** 2)
+    views = candidate_views(trajectory)
+    assert len(views) == 4
+    assert len(set(views)) == len(views)
+    for view in views:
+        seen = view.apply(trajectory)
+        assert seen.t[0] == 0.0
+        assert seen.t[-1] <= VIEW_TIME * (1 + 1e-9)
+        assert np.abs(seen.y).max() <= 5 * (1 + 1e-9)
+        assert view.b == 0.0
+
+
+def test_data_far_from_zero_are_also_shifted():
+    t = np.linspace(0.0, 10.0, 30)
+    views = candidate_views(Trajectory(t, 1000.0 + np.exp(-t)))
+    shifted = [view for view in views if view.b]
+    assert shifted
+    for view in shifted:
+        assert np.ptp(view.apply(Trajectory(t, 1000.0 + np.exp(-t))).y) == pytest.approx(2.0)

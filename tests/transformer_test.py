@@ -1,0 +1,192 @@
+"""The network: sizes, masks, caches, soft embeddings and gradients."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from configs import paper, small, smoke
+from nsode_jax.config import from_config_dict
+from nsode_jax.data.bits import float_to_words
+from nsode_jax.data.vocabulary import Vocabulary
+from nsode_jax.modeling.transformer import Model, ModelConfig
+from nsode_jax.training.loss import decoder_inputs, two_hot_loss
+
+TINY = ModelConfig(
+    num_points=16, patch_size=4, max_length=8, layers=2, heads=2, width=16, hidden_width=32,
+    norm="pre", derivative_channel=True,
+)  # fmt: skip
+
+
+@functools.cache
+def tiny(norm="pre"):
+    model = Model(ModelConfig(**{**TINY.__dict__, "norm": norm}))
+    return model, model.init(0)
+
+
+def trajectories(batch, seed=0, points=16, channels=3):
+    values = np.random.default_rng(seed).normal(size=(batch, points, channels))
+    return jnp.asarray(float_to_words(values)), jnp.ones((batch, points), bool)
+
+
+def targets(batch, length=8, seed=0):
+    rng = np.random.default_rng(seed)
+    low = rng.integers(3, 35, (batch, length)).astype(np.int32)
+    fraction = np.where(low >= 15, rng.random((batch, length)), 0.0).astype(np.float32)
+    return jnp.asarray(low), jnp.asarray(fraction)
+
+
+@pytest.mark.parametrize(
+    ("config", "encoder", "decoder"),
+    [(paper, 19_505_664, 25_294_884), (small, 992_128, 1_071_396), (smoke, 58_208, 29_348)],
+)
+def test_parameter_counts(config, encoder, decoder):
+    model_config = from_config_dict(config.get_config()).model
+    assert model_config.vocabulary_size == Vocabulary().size
+    counts = Model(model_config).num_parameters()
+    assert counts == {"encoder": encoder, "decoder": decoder, "total": encoder + decoder}
+
+
+def test_the_papers_sizes_are_the_defaults():
+    assert from_config_dict(paper.get_config()).model == ModelConfig()
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_cached_steps_equal_teacher_forcing(norm):
+    model, params = tiny(norm)
+    memory = jax.jit(model.encode)(params, *trajectories(2))
+    low, fraction = targets(2)
+    expected = jax.jit(model.decode)(params, memory, low, fraction)
+    cache, step = model.init_cache(2, 3), jax.jit(model.step)
+    for i in range(8):
+        tokens = (jnp.tile(x[:, i : i + 1], (1, 3)) for x in (low, fraction))
+        logits, cache = step(params, memory, cache, *tokens, jnp.int32(i))
+        for beam in range(3):
+            np.testing.assert_allclose(logits[:, beam], expected[:, i], atol=2e-5)
+
+
+def test_decoder_does_not_look_ahead():
+    model, params = tiny()
+    memory = model.encode(params, *trajectories(1))
+    low, fraction = targets(1)
+    before = model.decode(params, memory, low, fraction)
+    after = model.decode(params, memory, low.at[0, 5].set(4), fraction.at[0, 5].set(0.0))
+    np.testing.assert_array_equal(before[0, :5], after[0, :5])
+    assert np.abs(before[0, 5:] - after[0, 5:]).max() > 1e-4
+
+
+def test_masked_patches_do_not_matter_and_others_do():
+    model, params = tiny()
+    words, mask = trajectories(1)
+    low, fraction = targets(1)
+    short = mask.at[0, 8:].set(False)
+
+    def logits(words, mask):
+        return model.decode(params, model.encode(params, words, mask), low, fraction)
+
+    other = words.at[0, 8:].set(trajectories(1, seed=1)[0][0, 8:])
+    np.testing.assert_array_equal(logits(words, short), logits(other, short))
+    assert np.abs(logits(words, mask) - logits(other, mask)).max() > 1e-4
+
+
+def test_soft_embedding_interpolates():
+    model, params = tiny()
+    memory = model.encode(params, *trajectories(1))
+    table = params["token_embedding"]["embedding"]
+    with_mix = {**params, "token_embedding": {"embedding": table.at[3].set(
+        0.25 * table[20] + 0.75 * table[21])}}  # fmt: skip
+    low, zero = jnp.full((1, 1), 20), jnp.zeros((1, 1))
+    soft = model.decode(params, memory, low, zero + 0.75)
+    hard = model.decode(with_mix, memory, low * 0 + 3, zero)
+    np.testing.assert_allclose(soft, hard, atol=1e-6)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e308, 5e-324])
+def test_special_values_give_finite_gradients(value):
+    model, params = tiny()
+    words = jnp.asarray(float_to_words(np.full((2, 16, 3), value)))
+    mask = jnp.ones((2, 16), bool)
+    low, fraction = targets(2)
+
+    def loss(params):
+        logits = model.decode(params, model.encode(params, words, mask), *decoder_inputs(low, fraction))
+        return two_hot_loss(logits, low, fraction)["loss"]
+
+    value, gradients = jax.value_and_grad(loss)(params)
+    assert np.isfinite(value)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradients))
+
+
+def test_bfloat16_activations_keep_float32_parameters():
+    model = Model(ModelConfig(**{**TINY.__dict__, "dtype": "bfloat16"}))
+    params = model.init(0)
+    assert {leaf.dtype for leaf in jax.tree.leaves(params)} == {jnp.float32.dtype}
+    memory = model.encode(params, *trajectories(1))
+    assert memory[0][0][0].dtype == jnp.bfloat16
+    exact_model, _ = tiny()
+    low, fraction = targets(1)
+    rough = model.decode(params, memory, low, fraction)
+    exact = exact_model.decode(params, exact_model.encode(params, *trajectories(1)), low, fraction)
+    np.testing.assert_allclose(rough, exact, atol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"patch_size": 5}, "patch_size 5 does not divide"),
+        ({"heads": 3}, "heads 3 does not divide"),
+        ({"norm": "none"}, "norm must be"),
+        ({"dtype": "float64"}, "dtype must be"),
+    ],
+)
+def test_impossible_sizes_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        ModelConfig(**{**TINY.__dict__, **change})
+
+
+def test_loss_against_numpy():
+    low, fraction = targets(3)
+    low = low.at[0, 5:].set(0)
+    fraction = fraction.at[0, 5:].set(0.0)
+    logits = jnp.asarray(np.random.default_rng(1).normal(size=(3, 8, 36)).astype(np.float32))
+    metrics = two_hot_loss(logits, low, fraction)
+    log_p = np.asarray(logits, np.float64)
+    log_p -= np.log(np.exp(log_p).sum(-1, keepdims=True))
+    total, hits, count = 0.0, 0, 0
+    for i, j in np.ndindex(3, 8):
+        token, upper = int(low[i, j]), float(fraction[i, j])
+        if token == 0:
+            continue
+        count += 1
+        for weight, index in ((1 - upper, token), (upper, token + 1)):
+            if weight > 0:
+                total -= weight * (log_p[i, j, index] - np.log(weight))
+        best = int(log_p[i, j].argmax())
+        hits += best == token or (upper > 0 and best == token + 1)
+    assert count == 21
+    np.testing.assert_allclose(metrics["loss"], total / count, rtol=1e-5)
+    np.testing.assert_allclose(metrics["accuracy"], hits / count, rtol=1e-6)
+
+
+def test_perfect_prediction_has_loss_zero():
+    low, fraction = targets(2)
+    with np.errstate(divide="ignore"):
+        p = np.zeros((2, 8, 36))
+        for i, j in np.ndindex(2, 8):
+            p[i, j, low[i, j]] = 1 - fraction[i, j]
+            p[i, j, min(int(low[i, j]) + 1, 35)] += fraction[i, j]
+        logits = np.maximum(np.log(p), -1e4)
+    metrics = two_hot_loss(jnp.asarray(logits, jnp.float32), low, fraction)
+    assert abs(float(metrics["loss"])) < 1e-5
+    assert float(metrics["accuracy"]) == 1.0
+
+
+def test_decoder_inputs_are_shifted():
+    low, fraction = targets(1)
+    shifted, shifted_fraction = decoder_inputs(low, fraction)
+    assert shifted[0, 0] == Vocabulary().bos
+    assert shifted_fraction[0, 0] == 0.0
+    np.testing.assert_array_equal(shifted[0, 1:], low[0, :-1])
+    np.testing.assert_array_equal(shifted_fraction[0, 1:], fraction[0, :-1])

@@ -1,0 +1,107 @@
+"""Token ids, two-hot constants and IEEE-754 bits."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nsode_jax.data.bits import float_to_words, words_to_bits, words_to_float
+from nsode_jax.data.encode import ExampleFormat, encode_trajectory
+from nsode_jax.data.vocabulary import NotEncodable, Vocabulary
+from nsode_jax.expressions.expression import Expression, ExpressionError
+from nsode_jax.expressions.operators import OPERATORS
+
+
+def test_layout():
+    vocabulary = Vocabulary()
+    assert vocabulary.size == 3 + 1 + len(OPERATORS) + 21 == 36
+    assert vocabulary.grid.tolist() == list(range(-10, 11))
+    assert len(vocabulary.arities) == vocabulary.size
+    assert vocabulary.arities[vocabulary.symbols.index("pow")] == 2
+    assert vocabulary.arities[vocabulary.symbols.index("sin")] == 1
+    assert set(vocabulary.arities[vocabulary.grid_start :]) == {0}
+
+
+@pytest.mark.parametrize("constant", [-10.0, 10.0, 0.0, 1.0, 1.64, -3.25, 9.999, 1e-9])
+def test_two_hot_interpolates_the_constant(constant):
+    vocabulary = Vocabulary()
+    low, fraction = vocabulary.two_hot(constant)
+    x = vocabulary.grid
+    i = low - vocabulary.grid_start
+    upper = x[i + 1] if i + 1 < x.size else 0.0
+    assert 0.0 <= fraction < 1.0
+    assert (1 - fraction) * x[i] + fraction * upper == pytest.approx(constant, abs=1e-14)
+    assert vocabulary.constant(low, fraction) == pytest.approx(constant, abs=1e-14)
+
+
+@pytest.mark.parametrize("constant", [-10.001, 10.001, float("nan")])
+def test_constants_outside_the_grid_are_refused(constant):
+    with pytest.raises(NotEncodable, match="outside the grid"):
+        Vocabulary().two_hot(constant)
+
+
+def test_encode_and_decode():
+    vocabulary = Vocabulary()
+    expression = Expression.from_infix("-1.3*y + 2.1*y**2.2 - sin(y)/y")
+    low, fraction = vocabulary.encode(expression, 20)
+    assert low[expression.complexity] == vocabulary.eos
+    assert (low[expression.complexity + 1 :] == vocabulary.pad).all()
+    decoded = vocabulary.decode(low, fraction)
+    assert decoded.skeleton == expression.skeleton
+    np.testing.assert_allclose(decoded.constants, expression.constants, rtol=1e-6)
+
+
+def test_too_long_is_refused():
+    expression = Expression.from_infix("y + y")
+    assert Vocabulary().encode(expression, 4)[0].size == 4
+    with pytest.raises(NotEncodable, match="exceed 3"):
+        Vocabulary().encode(expression, 3)
+
+
+def test_incomplete_sequences_do_not_decode():
+    vocabulary = Vocabulary()
+    add = vocabulary.symbols.index("add")
+    with pytest.raises(ExpressionError):
+        vocabulary.decode([add, 3, vocabulary.eos], [0.0, 0.0, 0.0])
+
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 5e-324, 1e-310, 1.7e308, np.inf, -np.inf, np.nan, np.pi]
+
+
+def test_words_are_lossless():
+    values = np.array(SPECIAL)
+    back = words_to_float(float_to_words(values))
+    assert values.tobytes() == back.tobytes()
+    random = np.random.default_rng(0).integers(0, 2**64, 1000, dtype=np.uint64).view(np.float64)
+    assert random.tobytes() == words_to_float(float_to_words(random)).tobytes()
+
+
+def test_bits_are_sign_exponent_mantissa():
+    values = np.array(SPECIAL)
+    bits = np.asarray(words_to_bits(jnp.asarray(float_to_words(values))))
+    assert bits.shape == (len(SPECIAL), 64)
+    expected = [[int(b) for b in f"{v:064b}"] for v in values.view(np.uint64).tolist()]
+    assert bits.tolist() == expected
+    assert bits[2].tolist() == [0] * 2 + [1] * 10 + [0] * 52  # 1.0
+
+
+def test_encode_trajectory_fills_up_with_nan():
+    form = ExampleFormat(num_points=16, max_length=8, derivative_channel=True)
+    t = np.linspace(0, 1, 10)
+    words, mask = encode_trajectory(t, t**2, form)
+    assert words.shape == (16, 3, 2)
+    values = words_to_float(words)
+    assert mask.tolist() == [True] * 10 + [False] * 6
+    np.testing.assert_array_equal(values[:10, 0], t)
+    np.testing.assert_array_equal(values[:10, 1], t**2)
+    np.testing.assert_allclose(values[1:9, 2], 2 * t[1:9], atol=1e-12)
+    assert np.isnan(values[10:]).all()
+
+
+def test_encode_trajectory_thins_long_series_to_their_ends():
+    form = ExampleFormat(num_points=16, max_length=8, derivative_channel=False)
+    t = np.linspace(0, 1, 1000)
+    words, mask = encode_trajectory(t, t, form)
+    values = words_to_float(words)
+    assert values.shape == (16, 2)
+    assert mask.all()
+    assert (values[0, 0], values[-1, 0]) == (0.0, 1.0)
