@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from absl import app, flags
+from absl import app, flags, logging
 from ml_collections import config_flags
 
 _CONFIG = config_flags.DEFINE_config_file("config", None, "A file such as configs/small.py.")
@@ -20,6 +20,7 @@ def main(argv: list[str]) -> int:
     """Trains the config in the workdir. Returns the exit code."""
     if len(argv) > 1:
         raise app.UsageError(f"unexpected argument {argv[1]!r}")
+    logging.set_verbosity(logging.WARNING)  # Orbax and TFDS tell every step they take.
     from nsode_jax.config import from_config_dict
     from nsode_jax.modeling.transformer import Model
     from nsode_jax.training.loop import train

@@ -1,6 +1,7 @@
 """The command line `python -m nsode_jax.discover`, with a stand-in for the pipeline."""
 
 import dataclasses
+import importlib
 import os
 import subprocess
 import sys
@@ -10,12 +11,13 @@ import numpy as np
 import pytest
 
 import nsode_jax.discover as cli
-import nsode_jax.discovery.discover as pipeline
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.modeling.pretrained import WeightsError
 
 ROOT = Path(__file__).parent.parent
+# `nsode_jax.discovery.discover` is the function; this is the module it comes from.
+pipeline = importlib.import_module("nsode_jax.discovery.discover")
 YEAST = ROOT / "examples" / "yeast_growth.csv"
 T = np.arange(12.0)
 

@@ -427,6 +427,14 @@ def _solve_linear(
     return constants, residual if usable else None
 
 
+def _integral_score(form: IntegralForm, expression: Expression, floor: float) -> float:
+    """Score of a law as it is, by its integral residual."""
+    constants = np.array(expression.constants)
+    _, residual = _solve_linear(form, expression.skeleton, constants, np.arange(0))
+    error = math.inf if residual is None else float(np.sqrt(np.mean(residual**2)))
+    return score(expression, error, form.target.size, floor)
+
+
 def _fit_all_integrals(
     form: IntegralForm,
     laws: Sequence[Expression],
@@ -661,7 +669,8 @@ def _clean_up(
                     tried.add(key)
                     constants = np.array(shorter.constants)
                     drafts.append(_draft(form, shorter.skeleton, constants, parent.source))
-            limit = values[i] + SLACK
+            # Stage 1 against stage 1: interpolation limits what it can resolve.
+            limit = _integral_score(form, parent.expression, floor) + SLACK
             drafts = [
                 d for d in sorted(drafts, key=lambda d: d.score)[:children]
                 if score(d.expression, d.error, len(trajectory), floor) <= limit

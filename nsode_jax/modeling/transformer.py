@@ -306,6 +306,13 @@ class Model:
         abstract = nnx.eval_shape(lambda: Transformer(config, nnx.Rngs(0)))
         self._graph, self._abstract_state = nnx.split(abstract)
 
+    # Models of one config are one static argument to `jax.jit`: they share compilations.
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Model) and self.config == other.config
+
+    def __hash__(self) -> int:
+        return hash(self.config)
+
     def init(self, seed: int) -> Params:
         """New random parameters."""
         state = nnx.state(Transformer(self.config, nnx.Rngs(seed)))
