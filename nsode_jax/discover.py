@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 # JAX and the model are imported only once the input is known to be good, so that
 # a mistyped file name is answered at once.
-from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError, read_table
+from nsode_jax.dynamics.table import read_table
+from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError
 
 if TYPE_CHECKING:
     from nsode_jax.discovery.discover import Candidate, Discovery

@@ -5,13 +5,8 @@ import time
 import numpy as np
 import pytest
 
-from nsode_jax.dynamics.trajectory import (
-    MIN_POINTS,
-    Trajectory,
-    TrajectoryError,
-    clean,
-    read_table,
-)
+from nsode_jax.dynamics.table import read_table
+from nsode_jax.dynamics.trajectory import MIN_POINTS, Trajectory, TrajectoryError, clean
 
 T = np.arange(12.0)
 Y = T**2 + 0.5

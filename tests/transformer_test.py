@@ -111,7 +111,9 @@ def test_special_values_give_finite_gradients(value):
     low, fraction = targets(2)
 
     def loss(params):
-        logits = model.decode(params, model.encode(params, words, mask), *decoder_inputs(low, fraction))
+        logits = model.decode(
+            params, model.encode(params, words, mask), *decoder_inputs(low, fraction)
+        )
         return two_hot_loss(logits, low, fraction)["loss"]
 
     value, gradients = jax.value_and_grad(loss)(params)

@@ -36,9 +36,7 @@ def token_table(vocabulary: Vocabulary) -> TokenTable:
 class Proposer:
     """Writes candidate right-hand sides for trajectories with a pretrained model."""
 
-    def __init__(
-        self, model: Model, params: Params, vocabulary: Vocabulary, card: dict[str, Any]
-    ):
+    def __init__(self, model: Model, params: Params, vocabulary: Vocabulary, card: dict[str, Any]):
         """
         Args:
           model: the network.
@@ -85,9 +83,7 @@ class Proposer:
         results = [_beam(self.model, self._table, beams, self.params, words, mask)]
         if samples:
             key = jax.random.key(seed)
-            results.append(
-                _sample(self.model, self._table, samples, self.params, words, mask, key)
-            )
+            results.append(_sample(self.model, self._table, samples, self.params, words, mask, key))
         results = jax.device_get(results)
         return [self._candidates(results, row) for row in range(len(encoded))]
 
