@@ -16,11 +16,11 @@ def get_config() -> ConfigDict:
     """The small model and its wider prior: simple laws and small constants."""
     config = defaults()
     config.generation.update(
-        num_skeletons=60_000,
+        num_skeletons=50_000,
         simplify=False,
         max_complexity=27,
         constants_per_skeleton=2,
-        max_constants_per_skeleton=200,
+        max_constants_per_skeleton=120,
         initial_values_per_ode=4,
         validation_share=0.01,
     )

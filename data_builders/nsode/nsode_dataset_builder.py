@@ -9,14 +9,22 @@ reads it, both without TensorFlow.
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import sys
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import tensorflow_datasets as tfds
+from tensorflow_datasets.core import shuffle
 
 from nsode_jax.config import from_config_dict
 from nsode_jax.data.generate import GenerationConfig, Generator
 from nsode_jax.data.records import record_to_features
+
+# Beyond 1 GB TFDS spills the examples of a split to disk, with TensorFlow's file API.
+# Without TensorFlow they must stay in memory.
+if importlib.util.find_spec("tensorflow") is None:
+    shuffle.MAX_MEM_BUFFER_SIZE = sys.maxsize
 
 CONFIG_NAMES = ("paper", "small", "smoke")
 

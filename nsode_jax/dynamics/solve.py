@@ -91,7 +91,9 @@ def solve(
 
     def derivative(y, _):
         try:
-            return f(y[0])
+            # A Python float: arithmetic on NumPy scalars is slower, and warns
+            # where this raises.
+            return f(float(y[0]))
         except (ArithmeticError, ValueError):
             return math.nan
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsode_jax.expressions.canonical import NotRepresentable, TimeLimitExceeded, canonicalize
+from nsode_jax.expressions.canonical import (
+    NotRepresentable,
+    TimeLimitExceeded,
+    from_sympy,
+    time_limit,
+    to_sympy,
+)
 from nsode_jax.expressions.expression import Expression, Skeleton, subtree_end
 from nsode_jax.expressions.operators import CONSTANT, NEGATIVE_CONSTANT
 from nsode_jax.expressions.sampling import EquationPrior, sample_exponent, sample_magnitude
 
 _MAX_TRIES = 20
+_SECONDS = 1.0
 
 
 def constant_roles(skeleton: Skeleton) -> tuple[str, ...]:
@@ -66,8 +73,9 @@ def resample_constants(
             constants.append(value)
         expression = skeleton.with_constants(constants)
         try:
-            if canonicalize(expression).skeleton == skeleton:
-                return expression
+            with time_limit(_SECONDS):
+                if from_sympy(to_sympy(expression)).skeleton == skeleton:
+                    return expression
         except (NotRepresentable, TimeLimitExceeded):
             continue
     return None

@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import math
 import re
+import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -229,12 +230,12 @@ class Expression:
         Without constants the expression's own are used. The function raises
         ArithmeticError or ValueError where f is undefined.
         """
-        function, own = _compile(self.skeleton), self.constants
-
-        def f(y: float, *constants: float) -> float:
-            return function(y, *(constants or own))
-
-        return f
+        function = _compile(self.skeleton)
+        # The same code with the constants as defaults: a wrapper would cost as much
+        # again, and solvers call this millions of times.
+        return types.FunctionType(
+            function.__code__, function.__globals__, argdefs=self.constants
+        )
 
     def __str__(self) -> str:
         return self.infix
