@@ -3,15 +3,11 @@ import time
 import numpy as np
 import pytest
 
+from nsode_jax.discovery.integral import IntegralForm, evaluate_batch, fit_integral
+from nsode_jax.discovery.matching import match_trajectory
 from nsode_jax.discovery.rank import rank
-from nsode_jax.discovery.refine import (
-    IntegralForm,
-    evaluate_batch,
-    fit_integral,
-    match_trajectory,
-    refine,
-    with_coefficients,
-)
+from nsode_jax.discovery.refine import refine
+from nsode_jax.discovery.variants import with_coefficients
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.canonical import canonicalize

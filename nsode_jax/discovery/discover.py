@@ -14,8 +14,9 @@ import numpy as np
 from jaxtyping import Float
 from scipy.optimize import isotonic_regression
 
+from nsode_jax.discovery.integral import linear_constants
 from nsode_jax.discovery.rank import Fit, rank
-from nsode_jax.discovery.refine import Progress, linear_constants, refine
+from nsode_jax.discovery.refine import Progress, refine
 from nsode_jax.discovery.scaling import AffineView, candidate_views
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory, clean
@@ -213,9 +214,7 @@ def discover(
     return Discovery(candidates, trajectory, tuple(notes), time.monotonic() - started)
 
 
-def _candidate(
-    fit: Fit, score: float, log_probability: float, trajectory: Trajectory
-) -> Candidate:
+def _candidate(fit: Fit, score: float, log_probability: float, trajectory: Trajectory) -> Candidate:
     return Candidate(
         expression=fit.expression,
         y0=fit.y0,

@@ -233,9 +233,7 @@ class Expression:
         function = _compile(self.skeleton)
         # The same code with the constants as defaults: a wrapper would cost as much
         # again, and solvers call this millions of times.
-        return types.FunctionType(
-            function.__code__, function.__globals__, argdefs=self.constants
-        )
+        return types.FunctionType(function.__code__, function.__globals__, argdefs=self.constants)
 
     def __str__(self) -> str:
         return self.infix

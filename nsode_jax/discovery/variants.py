@@ -1,0 +1,131 @@
+"""Laws near a law: with more coefficients, with rounder constants, with less in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from jaxtyping import Bool
+
+from nsode_jax.discovery.rank import is_plain
+from nsode_jax.expressions.canonical import TimeLimitExceeded, canonicalize
+from nsode_jax.expressions.expression import (
+    Expression,
+    ExpressionError,
+    Prefix,
+    Skeleton,
+    subtree_end,
+)
+from nsode_jax.expressions.operators import CONSTANT, NEGATIVE_CONSTANT, OPERATORS
+
+
+def canonical_or_none(expression: Expression) -> Expression | None:
+    """Canonical form, or None where there is none."""
+    try:
+        return canonicalize(expression)
+    except (ExpressionError, TimeLimitExceeded):
+        return None
+
+
+def exponent_constants(skeleton: Skeleton) -> Bool[np.ndarray, "constants"]:
+    """Which constants are exponents of a power."""
+    found, index = np.zeros(skeleton.num_constants, bool), 0
+    ends = {
+        subtree_end(skeleton.tokens, i + 1) for i, t in enumerate(skeleton.tokens) if t == "pow"
+    }
+    for i, token in enumerate(skeleton.tokens):
+        if token in (CONSTANT, NEGATIVE_CONSTANT):
+            found[index] = i in ends  # The second argument starts where the first ends.
+            index += 1
+    return found
+
+
+def with_coefficients(expression: Expression) -> Expression:
+    """The law with a factor before every term that has none: y - c*y**2 gets one.
+
+    The network's units are not the data's, so a factor of 1 means little.
+    """
+    prefix = expression.prefix
+
+    def walk(start: int, sign: float) -> Prefix:
+        token, end = prefix[start], subtree_end(prefix, start)
+        if token in ("add", "sub"):
+            middle = subtree_end(prefix, start + 1)
+            second = -sign if token == "sub" else sign
+            return ("add", *walk(start + 1, sign), *walk(middle, second))
+        if token == "neg":
+            return walk(start + 1, -sign)
+        if not isinstance(token, str):
+            return (sign * token,)
+        head = start
+        while prefix[head] in ("mul", "div"):
+            head += 1
+        if isinstance(prefix[head], str) or prefix[start : head + 1] == ("div", 1.0):
+            return ("mul", sign, *prefix[start:end])
+        return (*prefix[start:head], sign * prefix[head], *prefix[head + 1 : end])
+
+    general = Expression(walk(0, 1.0))
+    # A factor of exactly 1 would vanish in the canonical form.
+    values = [1.001 * c if abs(c) == 1.0 else c for c in general.constants]
+    return canonical_or_none(general.skeleton.with_constants(values)) or expression
+
+
+def rounded_laws(expression: Expression) -> Iterator[Expression]:
+    """The law with exponents, or nearly whole constants, made whole or half numbers.
+
+    An exponent of 1 or 0 merges terms, as in y**1.00001 - 0.3*y.
+    """
+    skeleton, constants = expression.skeleton, np.array(expression.constants)
+    exponents = exponent_constants(skeleton)
+    near = np.array([not is_plain(c) and abs(c) < 10 for c in constants], bool)
+    whole, half = np.round(constants), np.round(2 * constants) / 2
+    options = []
+    for i in np.flatnonzero(near & exponents):
+        options += [(i, value) for value in sorted({whole[i], half[i]})]
+    for i in np.flatnonzero(near & ~exponents):
+        if 0 < abs(whole[i] - constants[i]) <= 1e-3 and whole[i] != 0:
+            options.append((i, whole[i]))
+    together = np.where(near & exponents, whole, constants)
+    variants = [np.where(np.arange(constants.size) == i, value, constants) for i, value in options]
+    if len(options) > 1:
+        variants.append(together)
+    for values in variants:
+        rounded = canonical_or_none(skeleton.with_constants(values))
+        if rounded is not None and rounded != expression:
+            yield rounded
+
+
+def shortened_laws(expression: Expression) -> Iterator[Expression]:
+    """Laws with one term, factor, constant or function left out, in canonical form."""
+    prefix = expression.prefix
+    for start, token in enumerate(prefix):
+        operator = OPERATORS.get(token) if isinstance(token, str) else None
+        if operator is None:
+            continue
+        spans, position = [], start + 1
+        for _ in range(operator.arity):
+            end = subtree_end(prefix, position)
+            spans.append(prefix[position:end])
+            position = end
+        options: list[Prefix] = []
+        if operator.arity == 1:
+            options = [spans[0]] if token != "neg" else []
+        elif token in ("add", "sub"):
+            options = [spans[0], spans[1] if token == "add" else ("neg", *spans[1])]
+        elif token == "mul":
+            options = [_signed(spans[1], spans[0]), _signed(spans[0], spans[1])]
+        elif token == "div":
+            options = [spans[0]] if spans[0] != (1.0,) else []
+            options.append(_signed(("div", 1.0, *spans[1]), spans[0]))
+        elif token == "pow":
+            options = [spans[0]]
+        for option in options:
+            shorter = canonical_or_none(Expression((*prefix[:start], *option, *prefix[position:])))
+            if shorter is not None and shorter.complexity < expression.complexity:
+                yield shorter
+
+
+def _signed(kept: Prefix, dropped: Prefix) -> Prefix:
+    """What stays of a product, with the sign of the constant that goes."""
+    negative = not isinstance(dropped[0], str) and dropped[0] < 0
+    return ("neg", *kept) if negative else kept
