@@ -14,7 +14,7 @@ help:
 	@echo "make demo         discover a law in examples/yeast_growth.csv"
 	@echo "make test         run the tests"
 	@echo "make lint         check style (ruff)"
-	@echo "make train-small  train configs/small.py on this machine, into runs/small"
+	@echo "make train-small  generate the data of configs/small.py and train it, into runs/small"
 	@echo "make clean        remove .venv and all caches; runs/ stays"
 
 demo: $(INSTALLED)
@@ -28,7 +28,9 @@ lint: $(DEV_INSTALLED)
 	$(BIN)/ruff format --check .
 
 train-small: $(INSTALLED)
-	$(BIN)/python -m nsode_jax.train --config configs/small.py --workdir runs/small
+	$(BIN)/python -m nsode_jax.generate --config configs/small.py --data_dir datasets
+	$(BIN)/python -m nsode_jax.train --config configs/small.py --workdir runs/small \
+	    --config.training.data_dir=datasets
 
 # A name on the PATH is not enough: pyenv's shims exist without a Python behind them.
 $(BIN)/python:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from nsode_jax.data.bits import float_to_words, words_to_bits, words_to_float
-from nsode_jax.data.encode import ExampleFormat, encode_trajectory
+from nsode_jax.data.encode import ExampleFormat, encode_trajectories, trajectory_points
 from nsode_jax.data.vocabulary import NotEncodable, Vocabulary
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.expressions.operators import OPERATORS
@@ -84,24 +84,25 @@ def test_bits_are_sign_exponent_mantissa():
     assert bits[2].tolist() == [0] * 2 + [1] * 10 + [0] * 52  # 1.0
 
 
-def test_encode_trajectory_fills_up_with_nan():
+def test_short_trajectories_are_filled_up_with_nan():
     form = ExampleFormat(num_points=16, max_length=8, derivative_channel=True)
     t = np.linspace(0, 1, 10)
-    words, mask = encode_trajectory(t, t**2, form)
-    assert words.shape == (16, 3, 2)
-    values = words_to_float(words)
+    points, mask = trajectory_points(t, t**2, form)
     assert mask.tolist() == [True] * 10 + [False] * 6
-    np.testing.assert_array_equal(values[:10, 0], t)
-    np.testing.assert_array_equal(values[:10, 1], t**2)
-    np.testing.assert_allclose(values[1:9, 2], 2 * t[1:9], atol=1e-12)
-    assert np.isnan(values[10:]).all()
+    np.testing.assert_array_equal(points[:10, 0], t)
+    np.testing.assert_array_equal(points[:10, 1], t**2)
+    np.testing.assert_allclose(points[1:9, 2], 2 * t[1:9], atol=1e-12)
+    assert np.isnan(points[10:]).all()
+    words, masks = encode_trajectories([(t, t**2), (t, t)], form)
+    assert words.shape == (2, 16, 3, 2)
+    assert words_to_float(words[0]).tobytes() == points.tobytes()
+    assert masks[0].tolist() == mask.tolist()
 
 
-def test_encode_trajectory_thins_long_series_to_their_ends():
+def test_long_trajectories_are_thinned_to_their_ends():
     form = ExampleFormat(num_points=16, max_length=8, derivative_channel=False)
     t = np.linspace(0, 1, 1000)
-    words, mask = encode_trajectory(t, t, form)
-    values = words_to_float(words)
-    assert values.shape == (16, 2)
+    points, mask = trajectory_points(t, t, form)
+    assert points.shape == (16, 2)
     assert mask.all()
-    assert (values[0, 0], values[-1, 0]) == (0.0, 1.0)
+    assert (points[0, 0], points[-1, 0]) == (0.0, 1.0)

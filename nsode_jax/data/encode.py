@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
 import numpy as np
 from jaxtyping import Bool, Float, UInt32
@@ -25,10 +26,10 @@ class ExampleFormat:
     derivative_channel: bool
 
 
-def encode_trajectory(
+def trajectory_points(
     t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"], form: ExampleFormat
-) -> tuple[UInt32[np.ndarray, "points channels 2"], Bool[np.ndarray, "points"]]:
-    """Model input of a trajectory.
+) -> tuple[Float[np.ndarray, "points channels"], Bool[np.ndarray, "points"]]:
+    """A trajectory as a fixed number of points.
 
     A trajectory with more than `num_points` points is thinned evenly; a shorter
     one is filled up with NaN and masked.
@@ -38,15 +39,23 @@ def encode_trajectory(
       form: shapes.
 
     Returns:
-      IEEE-754 words of (t, y[, dy/dt]) and which points are observed. dy/dt is
-      the second-order finite difference on the given times.
+      (t, y[, dy/dt]) in float64 and which points are observed. dy/dt is the
+      second-order finite difference on the given times.
     """
     if t.size > form.num_points:
         index = np.round(np.linspace(0, t.size - 1, form.num_points)).astype(int)
         t, y = t[index], y[index]
-    columns = [t, y]
+    points = np.full((form.num_points, 3 if form.derivative_channel else 2), np.nan)
+    points[: t.size, 0], points[: t.size, 1] = t, y
     if form.derivative_channel:
-        columns.append(np.gradient(y, t))
-    points = np.full((form.num_points, len(columns)), np.nan)
-    points[: t.size] = np.stack(columns, axis=-1)
-    return float_to_words(points), np.arange(form.num_points) < t.size
+        points[: t.size, 2] = np.gradient(y, t)
+    return points, np.arange(form.num_points) < t.size
+
+
+def encode_trajectories(
+    trajectories: Iterable[tuple[Float[np.ndarray, "time"], Float[np.ndarray, "time"]]],
+    form: ExampleFormat,
+) -> tuple[UInt32[np.ndarray, "batch points channels 2"], Bool[np.ndarray, "batch points"]]:
+    """Model input of pairs (t, y): IEEE-754 words and masks, see `trajectory_points`."""
+    points, masks = zip(*(trajectory_points(t, y, form) for t, y in trajectories), strict=True)
+    return float_to_words(np.stack(points)), np.stack(masks)

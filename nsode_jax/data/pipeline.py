@@ -14,7 +14,8 @@ from typing import Any
 import grain
 import numpy as np
 
-from nsode_jax.data.encode import ExampleFormat, encode_trajectory
+from nsode_jax.data.bits import float_to_words
+from nsode_jax.data.encode import ExampleFormat, trajectory_points
 from nsode_jax.data.records import features_to_record
 from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.dynamics.corrupt import CorruptionConfig, corrupt
@@ -29,12 +30,18 @@ class CorruptAndEncode(grain.transforms.RandomMap):
     def random_map(
         self, element: dict[str, Any], rng: np.random.Generator
     ) -> dict[str, np.ndarray]:
-        """`words`, `mask`, `low` and `fraction` of a record."""
+        """`points`, `mask`, `low` and `fraction` of a record."""
         record = features_to_record(element)
         t, y = corrupt(record.t, record.y, self._form.num_points, self._corruption, rng)
-        words, mask = encode_trajectory(t, y, self._form)
+        points, mask = trajectory_points(t, y, self._form)
         low, fraction = self._vocabulary.encode(record.expression, self._form.max_length)
-        return {"words": words, "mask": mask, "low": low, "fraction": fraction}
+        return {"points": points, "mask": mask, "low": low, "fraction": fraction}
+
+
+def points_to_words(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Replaces the `points` of a batch by the `words` that the model reads."""
+    points = batch.pop("points")
+    return {"words": float_to_words(points), **batch}
 
 
 def batches(
@@ -74,5 +81,6 @@ def batches(
         dataset = dataset.repeat()
     encode = CorruptAndEncode(form, corruption, vocabulary or Vocabulary())
     dataset = dataset.random_map(encode).batch(batch_size, drop_remainder=True)
+    dataset = dataset.map(points_to_words)
     options = grain.ReadOptions(num_threads=threads, prefetch_buffer_size=4 * threads)
     return dataset.to_iter_dataset(options)

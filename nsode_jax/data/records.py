@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -23,13 +24,18 @@ def record_to_features(record: Record) -> dict[str, Any]:
 
 def features_to_record(features: dict[str, Any]) -> Record:
     """The inverse of `record_to_features`, for what TFDS reads back."""
-    key = features["skeleton"]
     return Record(
-        skeleton=Skeleton.from_key(key.decode() if isinstance(key, bytes) else key),
+        skeleton=_skeleton(features["skeleton"]),
         constants=np.asarray(features["constants"], np.float64),
         max_time=float(features["max_time"]),
         y=np.asarray(features["y"], np.float64),
     )
+
+
+@functools.lru_cache(maxsize=1 << 17)
+def _skeleton(key: bytes | str) -> Skeleton:
+    """Parsed once: records of one skeleton are many."""
+    return Skeleton.from_key(key.decode() if isinstance(key, bytes) else key)
 
 
 def open_split(name: str, split: str, data_dir: str):

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from nsode_jax.data.encode import ExampleFormat, encode_trajectory
+from nsode_jax.data.encode import ExampleFormat, encode_trajectories
 from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.decoding.beam_search import BeamResult, beam_search
 from nsode_jax.decoding.grammar import TokenTable
@@ -76,16 +76,16 @@ class Proposer:
             self.model.config.max_length,
             self.model.config.derivative_channel,
         )
-        encoded = [encode_trajectory(x.t, x.y, form) for x in trajectories]
         # Batches are filled up to a power of two: one compilation for each size.
-        filled = encoded + [encoded[-1]] * (_power_of_two(len(encoded)) - len(encoded))
-        words, mask = (np.stack(column) for column in zip(*filled, strict=True))
+        pairs = [(x.t, x.y) for x in trajectories]
+        pairs += [pairs[-1]] * (_power_of_two(len(pairs)) - len(pairs))
+        words, mask = encode_trajectories(pairs, form)
         results = [_beam(self.model, self._table, beams, self.params, words, mask)]
         if samples:
             key = jax.random.key(seed)
             results.append(_sample(self.model, self._table, samples, self.params, words, mask, key))
         results = jax.device_get(results)
-        return [self._candidates(results, row) for row in range(len(encoded))]
+        return [self._candidates(results, row) for row in range(len(trajectories))]
 
     def _candidates(self, results: list[BeamResult], row: int) -> list[tuple[Expression, float]]:
         best: dict[Expression, float] = {}
