@@ -48,7 +48,7 @@ def get_config() -> ConfigDict:
         patch_size=8,
         max_length=28,
         layers=4,
-        heads=8,
+        heads=4,
         width=128,
         hidden_width=512,
         norm="pre",
@@ -58,11 +58,11 @@ def get_config() -> ConfigDict:
         dataset="nsode/small",
         batch_size=64,
         learning_rate=1e-3,
-        warmup_steps=1000,
+        warmup_steps=500,
         schedule="cosine",
         clip_norm=1.0,
         adam_b2=0.98,
         weight_decay=0.01,
-        steps=30_000,
+        steps=9_500,
     )
     return config
