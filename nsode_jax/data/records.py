@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,12 +50,12 @@ def open_split(name: str, split: str, data_dir: str):
     Raises:
       FileNotFoundError: if the data set has not been built there.
     """
-    try:
-        builder = tfds.builder(name, data_dir=data_dir, try_gcs=False)
-    except tfds.core.DatasetNotFoundError as error:
+    built = list(Path(data_dir, name).glob("*/dataset_info.json"))
+    if not built:
         raise FileNotFoundError(
             f"no data set {name} in {data_dir}; build it with "
             f"python -m nsode_jax.generate --config configs/{name.split('/')[-1]}.py "
             f"--data_dir {data_dir}"
-        ) from error
-    return builder.as_data_source(split)
+        )
+    newest = max(built, key=lambda path: tfds.core.Version(path.parent.name))
+    return tfds.builder_from_directory(newest.parent).as_data_source(split)
