@@ -38,7 +38,6 @@ def get_config() -> ConfigDict:
         min_noise=1e-3,
         max_noise=0.1,
         sparse_share=0.4,
-        min_points=8,
         irregular_share=0.5,
         window_share=0.25,
         min_window=0.25,

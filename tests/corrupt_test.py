@@ -17,7 +17,7 @@ def test_default_only_thins():
 
 def test_sparse_series_have_eight_points_and_up_in_order():
     rng = np.random.default_rng(0)
-    config = CorruptionConfig(sparse_share=1.0, irregular_share=0.5, min_points=8)
+    config = CorruptionConfig(sparse_share=1.0, irregular_share=0.5)
     sizes = []
     for _ in range(500):
         t, y = corrupt(T, Y, 128, config, rng)

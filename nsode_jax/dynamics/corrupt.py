@@ -11,6 +11,8 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float
 
+from nsode_jax.dynamics.trajectory import MIN_POINTS
+
 
 @dataclasses.dataclass(frozen=True)
 class CorruptionConfig:
@@ -20,8 +22,8 @@ class CorruptionConfig:
       noisy_share: share of the series that get noise.
       min_noise, max_noise: noise level relative to the series' standard
         deviation (additive) or to each value (multiplicative), log-uniform.
-      sparse_share: share of the series reduced to few points.
-      min_points: fewest points of a sparse series.
+      sparse_share: share of the series reduced to few points, at least the fewest
+        that discovery accepts.
       irregular_share: share of the sparse series whose times are irregular.
       window_share: share of the series cut to a shorter time window, which then
         starts at time 0.
@@ -32,7 +34,6 @@ class CorruptionConfig:
     min_noise: float = 1e-3
     max_noise: float = 0.1
     sparse_share: float = 0.0
-    min_points: int = 8
     irregular_share: float = 0.5
     window_share: float = 0.0
     min_window: float = 0.25
@@ -58,7 +59,7 @@ def corrupt(
     """
     first, last = 0, t.size - 1
     if rng.random() < config.window_share:
-        length = max(int(rng.uniform(config.min_window, 1.0) * last), config.min_points)
+        length = max(int(rng.uniform(config.min_window, 1.0) * last), MIN_POINTS)
         first = int(rng.integers(0, last - length + 1))
         last = first + length
     available = last - first + 1
@@ -66,8 +67,8 @@ def corrupt(
     regular = True
     if rng.random() < config.sparse_share:
         # Log-uniform: short series are common in practice, and differ most.
-        count = int(np.exp(rng.uniform(np.log(config.min_points), np.log(count + 1))))
-        count = min(max(count, config.min_points), available)
+        count = int(np.exp(rng.uniform(np.log(MIN_POINTS), np.log(count + 1))))
+        count = min(max(count, MIN_POINTS), available)
         regular = rng.random() >= config.irregular_share
     if regular:
         index = first + np.round(np.linspace(0, available - 1, count)).astype(int)

@@ -143,7 +143,7 @@ def make_train_step(model: Model, optimizer: optax.GradientTransformation):
         gradients, metrics = mean_over_devices((gradients, metrics))
         updates, optimizer_state = optimizer.update(gradients, state.optimizer, state.params)
         params = optax.apply_updates(state.params, updates)
-        metrics["gradient_norm"] = optax.global_norm(gradients)
+        metrics["gradient_norm"] = optax.tree.norm(gradients)
         return TrainState(state.step + 1, params, optimizer_state), metrics
 
     return parallel(step, donate=(0,))
