@@ -165,6 +165,14 @@ def scores(fits: Sequence[Fit], trajectory: Trajectory) -> list[float]:
     ]
 
 
+def best_possible_score(expression: Expression, trajectory: Trajectory) -> float:
+    """The score that a law would have if its solution met the data exactly.
+
+    Where a law is known that scores no worse, fitting this one is in vain.
+    """
+    return score(expression, 0.0, len(trajectory), residual_floor(trajectory.y))
+
+
 def rank(
     fits: Sequence[Fit], trajectory: Trajectory, *, same: float = 1e-6
 ) -> list[tuple[Fit, float]]:

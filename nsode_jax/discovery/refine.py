@@ -21,7 +21,13 @@ from nsode_jax.discovery.integral import (
     integral_score,
 )
 from nsode_jax.discovery.matching import NO_FIT, ROUGH, match_trajectory, polished_fit
-from nsode_jax.discovery.rank import Fit, residual_floor, score, scores
+from nsode_jax.discovery.rank import (
+    Fit,
+    best_possible_score,
+    residual_floor,
+    score,
+    scores,
+)
 from nsode_jax.discovery.variants import rounded_laws, shortened_laws, with_coefficients
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression, Prefix
@@ -31,6 +37,10 @@ Progress = Callable[[str, float], None]
 
 SLACK = 30.0
 """Rough fits are estimates: laws may score this much worse and still be tried."""
+
+
+NEARLY_EXACT = 1 - 1e-6
+"""R2 of a rough fit above which the law may be exact."""
 
 
 def refine(
@@ -85,16 +95,24 @@ def refine(
     chosen = canonical_drafts(drafts, integrated)
     margin = _margin(trajectory)
     fits: list[Fit] = []
+    best = math.inf
+
+    def may_win(expression: Expression) -> bool:
+        return time.thread_time() < deadline and best_possible_score(expression, trajectory) < best
+
     for i, draft in enumerate(chosen):
         report("matching trajectories", i / max(len(chosen), 1))
         hopeful = i < matched and draft.score < chosen[0].score + margin
-        effort = ROUGH if hopeful and time.thread_time() < deadline else NO_FIT
-        fits.append(
-            match_trajectory(trajectory, draft.expression, form.y0, draft.source, effort=effort)
-        )
+        effort = ROUGH if hopeful and may_win(draft.expression) else NO_FIT
+        fit = match_trajectory(trajectory, draft.expression, form.y0, draft.source, effort=effort)
+        if effort == ROUGH and fit.r2 > NEARLY_EXACT and time.thread_time() < deadline:
+            # Clean data: once the true law is exact, hardly another may win.
+            fit = polished_fit(trajectory, fit)
+        fits.append(fit)
+        best = min(best, *scores([fit], trajectory), math.inf)
     values = scores(fits, trajectory)
     for i in sorted(range(len(fits)), key=values.__getitem__)[:polished]:
-        if not fits[i].diverged and time.thread_time() < deadline:
+        if not fits[i].diverged and may_win(fits[i].expression):
             fits[i] = polished_fit(trajectory, fits[i])
     report("simplifying", 0.0)
     fits += _clean_up(trajectory, form, fits, deadline)
@@ -143,6 +161,8 @@ def _clean_up(
             for rounded in rounded_laws(parent.expression):
                 if time.thread_time() > deadline:
                     return found
+                if best_possible_score(rounded, trajectory) > values[order[0]]:
+                    continue
                 fit = _match_child(trajectory, rounded, parent, values[i])
                 if scores([fit], trajectory)[0] <= values[i]:
                     new.append(fit)
@@ -163,6 +183,8 @@ def _clean_up(
             for draft in canonical_drafts(drafts, children):
                 if time.thread_time() > deadline:
                     return found
+                if best_possible_score(draft.expression, trajectory) > values[order[0]]:
+                    continue
                 fit = _match_child(trajectory, draft.expression, parent, values[i])
                 if scores([fit], trajectory)[0] <= values[i]:
                     new.append(fit)

@@ -182,8 +182,8 @@ def train(
       model_config: of the model.
       corruption: what is done to the clean solutions.
       config: of the training.
-      workdir: for checkpoints, metrics and, at the end, the exported weights in
-        `weights/`.
+      workdir: for checkpoints, metrics and, with each checkpoint, the exported
+        weights in `weights/`.
 
     Returns:
       The last validation metrics.
@@ -246,7 +246,15 @@ def train(
                 logger.write(step, "validation", validation)
                 print(f"validation at {step}: " + _text(validation), flush=True)
         if step % config.save_every == 0 or last:
-            checkpoints.save(step, unreplicate(state), train_data)
+            on_host = unreplicate(state)
+            checkpoints.save(step, on_host, train_data)
+            if logger:
+                card = {
+                    "dataset": config.dataset,
+                    "samples_seen": step * config.batch_size * jax.process_count(),
+                    "validation": validation,
+                }
+                export(workdir / "weights", on_host.params, model_config, vocabulary, card)
         if last:
             break
     if pending is not None:
@@ -254,13 +262,6 @@ def train(
     checkpoints.close()
     if logger:
         logger.close()
-        final = unreplicate(state)
-        card = {
-            "dataset": config.dataset,
-            "samples_seen": int(final.step) * config.batch_size * jax.process_count(),
-            "validation": validation,
-        }
-        export(workdir / "weights", final.params, model_config, vocabulary, card)
     return validation
 
 
