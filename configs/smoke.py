@@ -36,13 +36,13 @@ def get_config() -> ConfigDict:
     )
     config.training.update(
         dataset="nsode/smoke",
-        batch_size=32,
+        batch_size=8,
         learning_rate=3e-3,
         warmup_steps=5,
         steps=30,
         log_every=5,
         validate_every=15,
-        validation_batches=2,
+        validation_batches=1,
         save_every=15,
     )
     return config

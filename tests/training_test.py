@@ -29,9 +29,7 @@ CONFIG = from_config_dict(smoke.get_config())
 def training_config(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     Builder(config="smoke", data_dir=str(folder), processes=2).download_and_prepare()
-    return dataclasses.replace(
-        CONFIG.training, data_dir=str(folder), batch_size=8, validation_batches=1
-    )
+    return dataclasses.replace(CONFIG.training, data_dir=str(folder))
 
 
 @pytest.fixture(scope="module")

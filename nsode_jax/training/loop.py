@@ -213,7 +213,8 @@ def train(
 
     # Every process reads its own part of the data's random order.
     train_data = iter(data("train", config.seed + 1_000_003 * jax.process_index(), True))
-    validation_data = data("validation", config.seed, True)
+    # Begun anew at each validation: the same examples with the same noise every time.
+    validation_data = data("validation", config.seed, False)
     train_step, validation_step = make_train_step(model, optimizer), make_validation_step(model)
 
     state = init_state(model, optimizer, config.seed)
