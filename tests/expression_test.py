@@ -153,5 +153,19 @@ def test_latex(text, latex):
     assert Expression.from_infix(text).latex() == latex
 
 
-def test_rounded_is_for_display():
-    assert Expression.from_infix("0.123456789*y").rounded(3).infix == "0.123*y"
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("0.123456789*y", "0.123*y"),
+        ("-0.000825123*y**2 + 0.547*y", "0.547*y - 0.000825*y**2"),
+        ("-y**2 - 3*y + 2", "2 - y**2 - 3*y"),
+        ("-y - 2", "-y - 2"),
+        ("-2*y/(1 + y) - y + sin(y) + 4", "sin(y) - 2*y/(1 + y) - y + 4"),
+        ("3 - y", "3 - y"),
+    ],
+)
+def test_rounded_is_for_display(text, shown):
+    expression = Expression.from_infix(text)
+    assert expression.rounded(3).infix == shown
+    y = np.array([0.3, 1.7])
+    np.testing.assert_allclose(expression.rounded(9).evaluate(y), expression.evaluate(y), rtol=1e-8)

@@ -171,7 +171,15 @@ class TestFixedPoints:
         assert_allclose([y for y, _ in roots], [1.0])
 
 
-def test_a_formula_may_begin_with_a_sign():
-    falling = FakeCandidate("-0.5*y**2 + y", 0.99, logistic)
-    title = plot(FakeDiscovery(DATA, [falling])).get_suptitle()
-    assert r"= \; -0.5 \,y^{2} + y$" in title.replace(r"\;=\;", r"= \;")
+@pytest.mark.parametrize(
+    ("text", "latex"),
+    [
+        ("-0.5*y**2 + y", r"y - 0.5\,y^{2}"),
+        ("-0.5*y**2 - y", r"-0.5\,y^{2} - y"),
+        ("1.2e-9*y/(3 + y)", r"\frac{1.2 \cdot 10^{-9}\,y}{3 + y}"),
+    ],
+)
+def test_title_shows_the_formula(text, latex):
+    law = FakeCandidate(text, 0.99, logistic)
+    title = plot(FakeDiscovery(DATA, [law])).get_suptitle()
+    assert title.startswith(rf"$dy/dt \;=\; {latex}$")

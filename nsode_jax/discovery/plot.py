@@ -277,14 +277,14 @@ def _as_label(name: str) -> str:
 
 def _write_title(figure: Figure, best: Candidate) -> None:
     """The formula and its R2 above both panels, as large as it fits."""
-    # A thin space multiplies, except before a power of ten.
-    latex = re.sub(r"\\cdot (?!10\^)", r"\\,", best.expression.latex(3))
-    latex = re.sub(r"^\((-[\d.]+)\)", r"\1", latex)  # A sign at the very start needs no brackets.
+    shown = best.expression.rounded(3)
+    # Mathtext has no factor by mere juxtaposition: a thin space keeps `2 y` apart.
+    latex = re.sub(r"(?<=[\d}]) (?=[a-z]|\\(?!cdot))", r"\\,", shown.latex(3))
     formula = rf"$dy/dt \;=\; {latex}$"
     try:
         MathTextParser("path").parse(formula)
     except ValueError:  # LaTeX that matplotlib does not know.
-        formula = f"dy/dt = {best.expression.rounded(3).infix}"
+        formula = f"dy/dt = {shown.infix}"
     quality = f"      R² = {_r2_text(best.r2)}"
     title = figure.suptitle(formula + quality)
     available = 0.97 * figure.bbox.width

@@ -202,10 +202,9 @@ class Expression:
         return Skeleton(tuple(tokens))
 
     def rounded(self, digits: int) -> Expression:
-        """Constants rounded to so many significant digits, for display."""
-        return Expression(
-            tuple(t if isinstance(t, str) else float(f"{t:.{digits}g}") for t in self.prefix)
-        )
+        """For display: constants to so many significant digits, no minus in front if avoidable."""
+        rounded = (t if isinstance(t, str) else float(f"{t:.{digits}g}") for t in self.prefix)
+        return Expression(_positive_term_first(tuple(rounded)))
 
     def latex(self, digits: int = 6) -> str:
         """The formula in LaTeX, constants with so many significant digits."""
@@ -277,6 +276,29 @@ def _compile(skeleton: Skeleton) -> Callable[..., float]:
     parameters = ", ".join([VARIABLE] + [f"c{i}" for i in range(skeleton.num_constants)])
     scope = {name: getattr(math, name) for name in ("sin", "cos", "exp", "sqrt", "log", "pow")}
     return eval(f"lambda {parameters}: {body}", {"__builtins__": {}, **scope})  # noqa: S307
+
+
+def _positive_term_first(prefix: Prefix) -> Prefix:
+    """The same sum, begun with its first term that has no minus sign, if there is one."""
+    terms, rest = [], prefix
+    while rest[0] in ("add", "sub"):
+        middle = subtree_end(rest, 1)
+        terms.insert(0, (rest[0], rest[middle:]))
+        rest = rest[1:middle]
+    terms.insert(0, ("add", rest))
+
+    def is_positive(sign: str, term: Prefix) -> bool:
+        head = next(token for token in term if token not in ("mul", "div"))
+        return sign == "add" and head != "neg" and (isinstance(head, str) or head >= 0)
+
+    first = next((i for i, term in enumerate(terms) if is_positive(*term)), 0)
+    terms.insert(0, terms.pop(first))
+    joined = terms[0][1]
+    for sign, term in terms[1:]:
+        if sign == "add" and term[0] == "neg":  # Was in front: -y + 2 becomes 2 - y.
+            sign, term = "sub", term[1:]
+        joined = (sign, *joined, *term)
+    return joined
 
 
 # --- infix notation ---------------------------------------------------------
