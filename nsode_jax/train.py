@@ -34,9 +34,12 @@ def main(argv: list[str]) -> int:
             flush=True,
         )
         train(config.model, config.corruption, config.training, _WORKDIR.value)
-    except (FileNotFoundError, ValueError) as error:
+    except (OSError, ValueError) as error:
         print(f"nsode_jax.train: error: {error}", file=sys.stderr)
         return 2
+    except FloatingPointError as error:
+        print(f"nsode_jax.train: stopped: {error}", file=sys.stderr)
+        return 1
     return 0
 
 
