@@ -185,7 +185,8 @@ def _fits(target: _Target, prediction: Expression) -> Iterator[Float[np.ndarray,
 
     def residuals(logs: Float[np.ndarray, "constants"]) -> Float[np.ndarray, "points"]:
         constants = signs * np.exp(np.clip(logs, -30.0, 30.0))
-        error = (skeleton.with_constants(constants).evaluate(points) - values) * weights
+        with np.errstate(over="ignore"):
+            error = (skeleton.with_constants(constants).evaluate(points) - values) * weights
         return np.clip(np.where(np.isfinite(error), error, 0.0), -1e6, 1e6)
 
     random = np.random.default_rng(0)
