@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from nsode_jax.data.encode import ExampleFormat, encode_trajectories
+from nsode_jax.data.encode import encode_trajectories
 from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.decoding.beam_search import BeamResult, beam_search
 from nsode_jax.decoding.grammar import TokenTable
@@ -71,15 +71,10 @@ class Proposer:
         Returns:
           For each trajectory its candidates without repetitions.
         """
-        form = ExampleFormat(
-            self.model.config.num_points,
-            self.model.config.max_length,
-            self.model.config.derivative_channel,
-        )
         # Batches are filled up to a power of two: one compilation for each size.
         pairs = [(x.t, x.y) for x in trajectories]
         pairs += [pairs[-1]] * (_power_of_two(len(pairs)) - len(pairs))
-        words, mask = encode_trajectories(pairs, form)
+        words, mask = encode_trajectories(pairs, self.model.config.example_format)
         results = [_beam(self.model, self._table, beams, self.params, words, mask)]
         if samples:
             key = jax.random.key(seed)

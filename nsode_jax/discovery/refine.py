@@ -109,7 +109,7 @@ def refine(
             # Clean data: once the true law is exact, hardly another may win.
             fit = polished_fit(trajectory, fit)
         fits.append(fit)
-        best = min(best, *scores([fit], trajectory), math.inf)
+        best = min(best, *scores([fit], trajectory))
     values = scores(fits, trajectory)
     for i in sorted(range(len(fits)), key=values.__getitem__)[:polished]:
         if not fits[i].diverged and may_win(fits[i].expression):

@@ -17,6 +17,7 @@ from flax import nnx
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from nsode_jax.data.bits import BITS, words_to_bits
+from nsode_jax.data.encode import ExampleFormat
 
 Params = dict
 """Parameters as a plain nested dictionary of arrays."""
@@ -77,6 +78,11 @@ class ModelConfig:
     def channels(self) -> int:
         """Numbers read per point: t, y and perhaps dy/dt."""
         return 3 if self.derivative_channel else 2
+
+    @property
+    def example_format(self) -> ExampleFormat:
+        """Shapes of the examples that the model reads."""
+        return ExampleFormat(self.num_points, self.max_length, self.derivative_channel)
 
     @property
     def num_patches(self) -> int:

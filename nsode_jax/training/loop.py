@@ -16,7 +16,6 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
-from nsode_jax.data.encode import ExampleFormat
 from nsode_jax.data.pipeline import batches
 from nsode_jax.data.records import open_split
 from nsode_jax.data.vocabulary import Vocabulary
@@ -115,11 +114,6 @@ def make_optimizer(config: TrainingConfig) -> optax.GradientTransformation:
     return adam
 
 
-def example_format(config: ModelConfig) -> ExampleFormat:
-    """Shapes of the examples that a model reads."""
-    return ExampleFormat(config.num_points, config.max_length, config.derivative_channel)
-
-
 def _metrics(model: Model, params: Params, batch: Batch) -> Metrics:
     memory = model.encode(params, batch["words"], batch["mask"])
     inputs = decoder_inputs(batch["low"], batch["fraction"])
@@ -198,7 +192,7 @@ def train(
     model = Model(model_config)
     optimizer = make_optimizer(config)
     data_dir = str(Path(config.data_dir).expanduser())
-    form = example_format(model_config)
+    form = model_config.example_format
 
     def data(split: str, seed: int, repeat: bool) -> grain.IterDataset:
         return batches(
