@@ -25,10 +25,10 @@ def get_config() -> ConfigDict:
         validation_share=0.01,
     )
     config.prior.update(
-        uniform_sizes=True,
+        size_weights=(1.0, 1.0, 1.0, 1.0, 1.0),
         law_share=0.4,
         integer_probability=0.3,
-        small_constant_share=0.5,
+        log_uniform_share=0.5,
         max_exponent=5.0,
         integer_exponent_probability=0.75,
     )

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from absl import flags
 from ml_collections import ConfigDict
 
 from nsode_jax.data.generate import GenerationConfig
@@ -81,3 +84,26 @@ def load(path: str | Path) -> Config:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return from_config_dict(module.get_config())
+
+
+def flags_parser(program: str) -> Callable[[Sequence[str]], list[str]]:
+    """A parser of flags for `absl.app.run` that refuses bad ones in one line.
+
+    A missing config file, an unknown field or a value of the wrong type end the
+    program with exit code 2; absl and ml_collections would print a traceback.
+    """
+
+    def parse(argv: Sequence[str]) -> list[str]:
+        try:
+            return flags.FLAGS(argv)
+        except AttributeError as error:
+            field = str(error).strip("\"'")
+            message = f"the config has no field {field}"
+        except (flags.Error, OSError, TypeError, ValueError) as error:
+            # Of a file that cannot be loaded, the last line tells why.
+            lines = str(error).splitlines()
+            message = lines[-1 if "Failed loading config file" in lines[0] else 0].strip()
+        print(f"{program}: error: {message}", file=sys.stderr)
+        raise SystemExit(2)
+
+    return parse

@@ -1,115 +1,111 @@
-"""Builds a training data set: python -m nsode_jax.generate --config configs/small.py."""
+"""Generates training data: python -m nsode_jax.generate --config configs/small.py --data_dir DATA.
+
+It can be killed at any moment: the same command goes on where it was, and
+repairs what has been damaged. With --bank FILE only the skeletons are drawn, from
+which training makes its data as it goes. Any field of the config can be
+overridden, e.g. --config.generation.num_skeletons=1000.
+"""
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
-import time
-from collections.abc import Sequence
 from pathlib import Path
 
+from absl import app, flags, logging
+from ml_collections import config_flags
 
-class _Progress:
-    """One line per stage that is rewritten with its share, rate and time left."""
-
-    def __init__(self):
-        self._stage, self._start, self._last = "", 0.0, 0.0
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        now = time.monotonic()
-        if stage != self._stage:
-            if self._stage:
-                print(file=sys.stderr)
-            self._stage, self._start, self._last = stage, now, 0.0
-        interactive = sys.stderr.isatty()
-        if now - self._last < (0.5 if interactive else 30.0) and done < total:
-            return
-        self._last = now
-        elapsed = max(now - self._start, 1e-9)
-        left = elapsed / max(done, 1) * (total - done)
-        line = f"{stage}: {done}/{total} ({done / total:.0%}), {_duration(left)} left"
-        print(
-            f"\r{line:<70}" if interactive else line,
-            end="" if interactive else "\n",
-            file=sys.stderr,
-            flush=True,
-        )
+_CONFIG = config_flags.DEFINE_config_file("config", None, "A file such as configs/small.py.")
+_DATA_DIR = flags.DEFINE_string("data_dir", "~/nsode_data", "Where the data set goes.")
+_BANK = flags.DEFINE_string("bank", None, "Only draw the skeletons, into this file.")
+_PROCESSES = flags.DEFINE_integer("processes", None, "Worker processes (default: all cores).")
 
 
-def _duration(seconds: float) -> str:
-    minutes, seconds = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}h{minutes:02d}m" if hours else f"{minutes}m{seconds:02d}s"
+def main(argv: list[str]) -> int:
+    """Generates the data set or the bank of the config. Returns the exit code."""
+    if len(argv) > 1:
+        raise app.UsageError(f"unexpected argument {argv[1]!r}")
+    logging.set_verbosity(logging.WARNING)
+    from nsode_jax.config import from_config_dict
+    from nsode_jax.data.progress import StageProgress
+    from nsode_jax.data.workers import Workers
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Generates the data set of a config file. Returns the exit code."""
-    parser = argparse.ArgumentParser(prog="nsode_jax.generate", description=__doc__)
-    parser.add_argument("--config", required=True, help="a file such as configs/small.py")
-    parser.add_argument(
-        "--data_dir",
-        default=os.path.expanduser("~/nsode_data"),
-        help="where the data set goes (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--processes", type=int, default=None, help="worker processes (default: all cores)"
-    )
-    arguments = parser.parse_args(argv)
+    progress = StageProgress()
     try:
-        name = _config_name(arguments.config)
-        os.makedirs(arguments.data_dir, exist_ok=True)
-        if not os.access(arguments.data_dir, os.W_OK):
-            raise PermissionError(f"cannot write to {arguments.data_dir}")
-        if arguments.processes is not None and arguments.processes < 0:
-            raise ValueError("--processes must not be negative")
-    except (OSError, ValueError) as error:
+        config = from_config_dict(_CONFIG.value).generation
+        with Workers(_PROCESSES.value) as workers:
+            if _BANK.value:
+                _draw_bank(Path(_BANK.value).expanduser(), config, workers, progress)
+            else:
+                _write_dataset(Path(_DATA_DIR.value).expanduser(), config, workers, progress)
+    except (OSError, ValueError, RuntimeError) as error:
+        progress.close()
         print(f"nsode_jax.generate: error: {error}", file=sys.stderr)
         return 2
-
-    # Imported late: worker processes import this module too, and need none of it.
-    import tensorflow_datasets as tfds
-
-    from data_builders.nsode.nsode_dataset_builder import Builder
-
-    tfds.disable_progress_bar()
-    start = time.monotonic()
-    builder = Builder(
-        config=name,
-        data_dir=arguments.data_dir,
-        processes=arguments.processes,
-        progress=_Progress(),
-    )
-    if Path(builder.data_path).exists():
-        print(f"{builder.data_path} is there already; delete it to build it anew")
-        return 0
-    builder.download_and_prepare()
-    print(file=sys.stderr)
-    print(_report(builder, time.monotonic() - start))
+    except KeyboardInterrupt:
+        progress.close()
+        print("nsode_jax.generate: stopped; the same command goes on from here", file=sys.stderr)
+        return 130
     return 0
 
 
-def _config_name(path: str) -> str:
-    from data_builders.nsode.nsode_dataset_builder import CONFIG_NAMES
+def _draw_bank(path: Path, config, workers, progress) -> None:
+    from nsode_jax.data.bank import SkeletonBank
+    from nsode_jax.data.statistics import Statistics
+    from nsode_jax.expressions.expression import Skeleton
 
-    name = Path(path).stem
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"no config file {path}")
-    if name not in CONFIG_NAMES:
-        raise ValueError(
-            f"{path} is not a config of the builder nsode; known: {', '.join(CONFIG_NAMES)}"
-        )
-    return name
+    _require_writable(path.parent)
+    bank = SkeletonBank.draw(
+        config, workers, folder=path.with_name(path.name + ".drawing"), progress=progress
+    )
+    bank.save(path)
+    progress.close()
+    statistics = Statistics.of(Skeleton.from_key(key) for key in bank.keys)
+    statistics.counts.update(bank.counts)
+    print(f"{path}: {len(bank.keys):,} skeletons, {path.stat().st_size / 1e6:.1f} MB\n")
+    _print_report(statistics, path.with_suffix(".png"))
 
 
-def _report(builder, seconds: float) -> str:
-    lines = [f"{builder.data_path}, {_duration(seconds)}"]
-    for split, info in builder.info.splits.items():
-        lines.append(f"  {split:<28}{info.num_examples:>12,} examples")
-    for reason, count in builder.generator.counts.most_common():
-        lines.append(f"  {reason:<28}{count:>12,}")
-    return "\n".join(lines)
+def _write_dataset(data_dir: Path, config, workers, progress) -> None:
+    _require_writable(data_dir)
+    # Imported late: worker processes import this module too, and need none of it.
+    from data_builders.nsode.nsode_dataset_builder import CONFIG_NAMES, Builder, NsodeConfig
+    from nsode_jax.data.shards import write_dataset
+
+    name = Path(flags.FLAGS["config"].config_filename).stem
+    named = name if name in CONFIG_NAMES else NsodeConfig(name=name, generation=config)
+    builder = Builder(config=named, data_dir=str(data_dir))
+    complete = Path(builder.data_path).exists()
+    statistics, written = write_dataset(builder, config, workers, progress)
+    progress.close()
+    if complete and not written:
+        print(f"{builder.data_path} is complete and intact")
+        return
+    if complete:
+        print(f"{builder.data_path}: {len(written)} damaged shards written again")
+        return
+    print(f"{builder.data_path}: {statistics.counts['kept']:,} examples\n")
+    _print_report(statistics, Path(builder.data_path) / "statistics.png")
+
+
+def _print_report(statistics, picture: Path) -> None:
+    statistics.plot(picture)
+    print(f"{statistics.report()}\n\nAs a picture: {picture}")
+
+
+def _require_writable(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(f"cannot write to {folder}")
+
+
+def run() -> None:
+    """Entry point: parses flags and calls `main`."""
+    from nsode_jax.config import flags_parser
+
+    flags.mark_flags_as_required(["config"])
+    app.run(main, flags_parser=flags_parser("nsode_jax.generate"))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run()

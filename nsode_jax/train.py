@@ -33,7 +33,9 @@ def main(argv: list[str]) -> int:
             f"(encoder {count['encoder'] / 1e6:.1f}M, decoder {count['decoder'] / 1e6:.1f}M)",
             flush=True,
         )
-        train(config.model, config.corruption, config.training, _WORKDIR.value)
+        train(
+            config.generation, config.corruption, config.model, config.training, _WORKDIR.value
+        )
     except (OSError, ValueError) as error:
         print(f"nsode_jax.train: error: {error}", file=sys.stderr)
         return 2
@@ -45,8 +47,10 @@ def main(argv: list[str]) -> int:
 
 def run() -> None:
     """Entry point: parses flags and calls `main`."""
+    from nsode_jax.config import flags_parser
+
     flags.mark_flags_as_required(["config", "workdir"])
-    app.run(main)
+    app.run(main, flags_parser=flags_parser("nsode_jax.train"))
 
 
 if __name__ == "__main__":

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from nsode_jax.expressions.expression import Expression, ExpressionError, Skeleton
-from nsode_jax.expressions.operators import BINARY, OPERATORS, UNARY
+from nsode_jax.expressions.operators import OPERATORS
 
+UNARY = [token for token, operator in OPERATORS.items() if operator.arity == 1]
+BINARY = [token for token, operator in OPERATORS.items() if operator.arity == 2]
 _CONSTANTS = (2.0, -2.0, 1.0, -0.5, 3.25e-9, -1e22, 0.0, -0.0)
 
 
@@ -16,8 +18,8 @@ def random_prefix(rng, depth):
     if depth == 0 or rng.random() < 0.1:
         return ["y"] if rng.random() < 0.3 else [_CONSTANTS[rng.integers(len(_CONSTANTS))]]
     if rng.random() < 0.4:
-        return [UNARY[rng.integers(len(UNARY))].token, *random_prefix(rng, depth - 1)]
-    operator = BINARY[rng.integers(len(BINARY))].token
+        return [rng.choice(UNARY), *random_prefix(rng, depth - 1)]
+    operator = rng.choice(BINARY)
     return [operator, *random_prefix(rng, depth - 1), *random_prefix(rng, rng.integers(depth))]
 
 

@@ -1,55 +1,85 @@
-"""The generator, the TFDS builder and the pipeline that reads it."""
+"""Skeletons, equations and solutions: what is generated."""
 
-import grain
+import collections
+import dataclasses
+
 import numpy as np
 import pytest
 
-from configs import smoke
-from data_builders.nsode.nsode_dataset_builder import Builder
-from nsode_jax import config as config_module
-from nsode_jax import generate
-from nsode_jax.data.bits import words_to_float
-from nsode_jax.data.encode import ExampleFormat
-from nsode_jax.data.generate import GenerationConfig, Generator, split_of
-from nsode_jax.data.pipeline import batches
-from nsode_jax.data.records import features_to_record, open_split, record_to_features
+from configs import base, paper, smoke
+from nsode_jax.config import from_config_dict
+from nsode_jax.data import generate
+from nsode_jax.data.examples import corrupted_example
+from nsode_jax.data.generate import (
+    GenerationConfig,
+    draw_records,
+    draw_skeletons,
+    skeleton_records,
+    split_of,
+    stream,
+)
 from nsode_jax.data.vocabulary import Vocabulary
-from nsode_jax.dynamics.corrupt import CorruptionConfig
 from nsode_jax.dynamics.solve import derivative_error, solve
 from nsode_jax.expressions.expression import Skeleton
 
-CONFIG = config_module.from_config_dict(smoke.get_config()).generation
+CONFIG = from_config_dict(smoke.get_config()).generation
+WIDE = from_config_dict(base.get_config())
+
+
+def records_of(config, keys, seed=0):
+    records, counts = [], collections.Counter()
+    for key in keys:
+        new, new_counts = draw_records(config, Skeleton.from_key(key), stream(seed, key))
+        records += new
+        counts += new_counts
+    return records, counts
 
 
 @pytest.fixture(scope="module")
-def generator():
-    return Generator(CONFIG, processes=0)
+def keys():
+    return sorted(set(draw_skeletons(CONFIG, 0)[0]))[:60]
 
 
-@pytest.fixture(scope="module")
-def records(generator):
-    return list(generator.records("train"))
+def test_every_tree_is_kept_or_dropped_for_a_reason():
+    keys, counts = draw_skeletons(CONFIG, 0)
+    assert counts["trees"] == generate.TREES_PER_BATCH
+    assert len(keys) + sum(counts.values()) - counts["trees"] == counts["trees"]
+    assert min(counts["constant equation"], counts["outside the language"]) > 0
+    for key in keys:
+        skeleton = Skeleton.from_key(key)
+        assert "y" in skeleton.tokens
+        assert len(skeleton.tokens) <= CONFIG.max_complexity
 
 
-@pytest.fixture(scope="module")
-def data_dir(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("data")
-    Builder(config="smoke", data_dir=str(folder), processes=2).download_and_prepare()
-    return str(folder)
+def test_long_equations_are_dropped():
+    short = dataclasses.replace(CONFIG, max_complexity=5)
+    keys, counts = draw_skeletons(short, 0)
+    assert max(len(key.split()) for key in keys) == 5
+    assert counts["too long"] > 0
 
 
-def test_skeletons_are_unique_and_as_many_as_asked(generator):
-    skeletons = generator.skeletons()
-    assert len(set(skeletons)) == len(skeletons) == CONFIG.num_skeletons
-    assert all("y" in s.tokens for s in skeletons)
-    assert all(len(s.tokens) <= CONFIG.max_complexity for s in skeletons)
+def test_held_out_skeletons_are_dropped_whatever_their_signs(monkeypatch):
+    before, _ = draw_skeletons(CONFIG, 0)
+    common = Skeleton.from_key("mul c y")
+    assert {"mul c y", "mul -c y"} <= set(before)
+    monkeypatch.setattr(generate, "is_held_out", lambda s: s.unsigned_key == common.unsigned_key)
+    after, counts = draw_skeletons(CONFIG, 0)
+    assert set(before) - set(after) == {"mul c y", "mul -c y"}
+    assert counts["held out for testing"] == len(before) - len(after)
 
 
-def test_records_are_solutions_of_their_equations(records):
-    assert len(records) > 50
-    keys = [key for key, _ in records]
-    assert len(set(keys)) == len(keys)
-    for _, record in records[::10]:
+def test_batches_of_trees_do_not_depend_on_each_other():
+    first, second = draw_skeletons(CONFIG, 1)[0], draw_skeletons(CONFIG, 2)[0]
+    assert first != second
+    assert draw_skeletons(CONFIG, 1)[0] == first
+    assert draw_skeletons(dataclasses.replace(CONFIG, seed=1), 1)[0] != first
+
+
+def test_records_are_solutions_of_their_equations(keys):
+    records, counts = records_of(CONFIG, keys)
+    assert counts["kept"] == len(records) > 50
+    assert counts["equations"] + counts["no constants keep the skeleton"] == len(keys)
+    for record in records[::5]:
         assert record.y.shape == (CONFIG.solver.num_points,)
         again = solve(record.expression, record.y[0], record.t)
         np.testing.assert_allclose(again, record.y, rtol=1e-7, atol=1e-7)
@@ -57,147 +87,107 @@ def test_records_are_solutions_of_their_equations(records):
         assert abs(record.y[0]) <= CONFIG.solver.max_initial_value
 
 
-def test_splits_share_no_skeleton(generator, records):
-    train = {record.skeleton for _, record in records}
-    validation = {record.skeleton for _, record in generator.records("validation")}
-    assert validation and not train & validation
-    assert all(split_of(s, CONFIG) == "train" for s in train)
+def test_records_of_a_skeleton_are_its_sets_one_after_the_other():
+    key = "add mul -c pow y c mul c y"
+    records, counts = skeleton_records(CONFIG, (key, 4))
+    rng, expected = stream(CONFIG.seed, "solutions", key), []
+    for _ in range(4):
+        expected += draw_records(CONFIG, Skeleton.from_key(key), rng)[0]
+    assert [r.y.tobytes() for r in records] == [r.y.tobytes() for r in expected]
+    assert counts["equations"] == 4
+    assert counts["kept"] + counts["no trusted solution"] == 4 * CONFIG.initial_values_per_ode
 
 
-def test_rare_complexities_get_more_constants(generator):
-    sets = generator.constant_sets()
-    sharing = {}
-    for skeleton in sets:
-        sharing.setdefault(len(skeleton.tokens), []).append(sets[skeleton])
-    counts = {size: len(members) for size, members in sharing.items()}
-    commonest = max(counts, key=counts.get)
-    rarest = min(counts, key=counts.get)
-    assert set(sharing[commonest]) == {CONFIG.constants_per_skeleton}
-    assert min(sharing[rarest]) > CONFIG.constants_per_skeleton
+def test_the_papers_numbers():
+    config = from_config_dict(paper.get_config()).generation
+    prior, solver = config.prior, config.solver
+    assert (prior.max_operators, prior.symbol_probability) == (5, 0.5)
+    assert prior.binary == dict.fromkeys(("add", "sub", "mul", "div", "pow"), 1.0)
+    assert prior.unary == dict.fromkeys(("sin", "cos", "exp", "sqrt", "log"), 1.0)
+    assert (prior.integer_probability, prior.max_constant, prior.law_share) == (0.5, 10.0, 0.0)
+    assert (config.constants_per_skeleton, config.initial_values_per_ode) == (25, 25)
+    assert config.max_constants_per_skeleton == 25
+    assert config.simplify
+    assert (solver.max_time, solver.num_points, solver.max_initial_value) == (4.0, 1024, 5.0)
+    assert (solver.method, solver.tolerance, solver.max_derivative_error) == ("lsoda", 1e-9, 1.0)
+    assert (config.min_time, config.heavy_initial_share, config.rescaled_share) == (0, 0, 0)
 
 
-def test_number_of_processes_does_not_change_the_records(records):
-    parallel = list(Generator(CONFIG, processes=2).records("train"))
-    assert [key for key, _ in parallel] == [key for key, _ in records]
-    for (_, a), (_, b) in zip(parallel, records, strict=True):
-        assert a.skeleton == b.skeleton
-        assert a.constants.tobytes() == b.constants.tobytes()
-        assert a.y.tobytes() == b.y.tobytes()
+def test_durations_and_initial_values_of_the_wide_prior():
+    config = dataclasses.replace(WIDE.generation, rescaled_share=0.0)
+    keys = ["mul -c y", "add mul -c y c", "add mul -c pow y c mul c y"] * 60
+    records = [
+        r for i, key in enumerate(keys) for r in draw_records(config, Skeleton.from_key(key), stream(i))[0]
+    ]
+    durations = {record.max_time for record in records}
+    assert len(durations) > 50
+    assert config.min_time <= min(durations) < 0.7
+    assert 3.4 < max(durations) <= config.solver.max_time
+    sizes = np.abs([record.y[0] for record in records])
+    assert sizes.max() > 20
+    assert np.mean(sizes < 0.2) > 0.05
 
 
-def test_an_exhausted_prior_is_an_error():
-    prior = CONFIG.prior.__class__(max_operators=1, law_share=0.0)
-    config = GenerationConfig(prior=prior, simplify=False, num_skeletons=10_000)
-    with pytest.raises(RuntimeError, match="holds no more than about"):
-        Generator(config, processes=0).skeletons()
+def test_rescaled_records_are_exact_and_fill_the_view():
+    config = dataclasses.replace(WIDE.generation, rescaled_share=1.0)
+    keys = ["add mul -c pow y c mul c y", "add mul -c y c", "mul -c sqrt y", "sin y"]
+    records, counts = [], collections.Counter()
+    for seed in range(25):
+        more, more_counts = records_of(config, keys, seed=seed)
+        records, counts = records + more, counts + more_counts
+    assert 0 < counts["rescaled"] <= counts["kept"] == len(records)
+    rescaled = [r for r in records if r.max_time == config.solver.max_time]
+    assert len(rescaled) >= counts["rescaled"]
+    low, high = config.rescaled_size
+    for record in rescaled[::7]:
+        again = solve(record.expression, record.y[0], record.t)
+        np.testing.assert_allclose(again, record.y, rtol=1e-6, atol=1e-6)
+        assert np.abs(record.y).max() <= high * (1 + 1e-9)
+    # sin(y) in other units has coefficients.
+    assert any(r.skeleton.key == "mul c sin mul c y" for r in rescaled)
 
 
-def test_impossible_settings_are_refused():
-    with pytest.raises(ValueError, match="num_skeletons"):
-        GenerationConfig(num_skeletons=0)
+def test_a_rescaled_equation_stays_in_its_split():
+    config = dataclasses.replace(WIDE.generation, rescaled_share=1.0, validation_share=0.5)
+    keys = [key for key in dict.fromkeys(draw_skeletons(config, 0)[0])][:80]
+    for key in keys:
+        for record in draw_records(config, Skeleton.from_key(key), stream(1, key))[0]:
+            assert split_of(record.skeleton.key, 0.5) == split_of(key, 0.5)
 
 
-def test_features_and_back(records):
-    record = records[0][1]
-    back = features_to_record(record_to_features(record))
-    assert back.skeleton == record.skeleton
-    assert back.y.tobytes() == record.y.tobytes()
+def test_splits_are_by_skeleton_and_of_about_the_right_size():
+    keys = {key for batch in range(4) for key in draw_skeletons(CONFIG, batch)[0]}
+    validation = {key for key in keys if split_of(key, 0.2) == "validation"}
+    assert abs(len(validation) / len(keys) - 0.2) < 0.05
+    # A larger share contains the smaller one.
+    assert {key for key in keys if split_of(key, 0.1) == "validation"} < validation
+    assert not [key for key in keys if split_of(key, 0.0) == "validation"]
 
 
-def test_builder_stores_the_generators_records_exactly(data_dir, records):
-    source = open_split("nsode/smoke", "train", data_dir)
-    assert len(source) == len(records)
-
-    def fingerprint(record):
-        return record.skeleton.key, record.constants.tobytes(), record.y.tobytes()
-
-    stored = {fingerprint(features_to_record(source[i])) for i in range(len(source))}
-    assert stored == {fingerprint(record) for _, record in records}
-
-
-def test_missing_data_set_says_how_to_build_it(tmp_path):
-    with pytest.raises(FileNotFoundError, match="nsode_jax.generate --config configs/smoke.py"):
-        open_split("nsode/smoke", "train", str(tmp_path))
-
-
-FORM = ExampleFormat(num_points=32, max_length=16, derivative_channel=True)
-CORRUPTION = CorruptionConfig(noisy_share=0.5, sparse_share=0.5)
-
-
-def pipeline(data_dir, seed=0, corruption=CORRUPTION):
-    source = open_split("nsode/smoke", "train", data_dir)
-    return iter(batches(source, FORM, corruption, batch_size=8, seed=seed))
-
-
-def test_batches_hold_trajectories_and_targets(data_dir):
-    batch = next(pipeline(data_dir, corruption=CorruptionConfig()))
-    assert batch["words"].shape == (8, 32, 3, 2)
-    assert batch["mask"].all()
-    vocabulary = Vocabulary()
-    for row in range(8):
-        expression = vocabulary.decode(batch["low"][row], batch["fraction"][row])
-        t, y, slope = words_to_float(batch["words"][row]).T
-        expected = solve(expression, y[0], t)
-        np.testing.assert_allclose(y, expected, rtol=2e-2, atol=2e-2)  # Two-hot in float32.
-        inner = slice(1, -1)
-        np.testing.assert_allclose(slope[inner], np.gradient(y, t)[inner])
-
-
-def test_pipeline_is_deterministic_and_resumes(data_dir):
-    def same(a, b):
-        return all(np.array_equal(a[k], b[k]) for k in a)
-
-    first, second = pipeline(data_dir), pipeline(data_dir)
-    for _ in range(20):  # More than one epoch of 122 records.
-        batch = next(first)
-        assert same(batch, next(second))
-    state = first.get_state()
-    expected = [next(first) for _ in range(3)]
-    resumed = pipeline(data_dir)
-    resumed.set_state(state)
-    assert all(same(batch, next(resumed)) for batch in expected)
-    assert not same(next(pipeline(data_dir, seed=1)), next(pipeline(data_dir)))
-
-
-def test_epochs_are_corrupted_anew(data_dir):
-    source = open_split("nsode/smoke", "validation", data_dir)
-    size = len(source)
-    data = iter(batches(source, FORM, CORRUPTION, batch_size=size, seed=0))
-    first, second = next(data), next(data)
-    assert isinstance(data, grain.DatasetIterator)
-    assert sorted(first["low"].tolist()) == sorted(second["low"].tolist())
-    assert sorted(first["words"].tolist()) != sorted(second["words"].tolist())
-
-
-def test_too_few_records_is_an_error(data_dir):
-    source = open_split("nsode/smoke", "validation", data_dir)
-    with pytest.raises(ValueError, match="fewer than a batch"):
-        batches(source, FORM, CORRUPTION, batch_size=len(source) + 1, seed=0)
+def test_an_example_holds_the_record(keys):
+    records, _ = records_of(CONFIG, keys[:20])
+    form = from_config_dict(smoke.get_config()).model.example_format
+    corruption = from_config_dict(smoke.get_config()).corruption
+    example = corrupted_example(records[0], form, corruption, Vocabulary(), stream(0))
+    decoded = Vocabulary().decode(example["low"], example["fraction"])
+    assert decoded.skeleton == records[0].skeleton
+    np.testing.assert_allclose(decoded.constants, records[0].constants, rtol=1e-5)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("field", "value", "message"),
     [
-        (["--config", "configs/nothing.py"], "no config file"),
-        (["--config", "tests/generate_test.py"], "is not a config of the builder"),
-        (["--config", "configs/smoke.py", "--data_dir", "/proc/nothing"], "/proc/nothing"),
-        (["--config", "configs/smoke.py", "--processes", "-1"], "must not be negative"),
+        ("num_skeletons", 0, "num_skeletons must be at least 1"),
+        ("initial_values_per_ode", 0, "initial_values_per_ode must be at least 1"),
+        ("records_per_shard", 0, "records_per_shard must be at least 1"),
+        ("validation_share", 1.0, "validation_share must lie in"),
+        ("rescaled_share", 1.5, "rescaled_share must lie in"),
+        ("rescaled_size", (0.0, 1.0), "rescaled_size must be two sizes"),
+        ("heavy_initial_values", (2.0, 1.0), "heavy_initial_values must be two sizes"),
+        ("min_time", 5.0, "min_time must lie in"),
+        ("seconds_per_tree", 0.0, "seconds_per_tree must be positive"),
     ],
 )
-def test_bad_arguments_of_the_command_line(arguments, message, capsys, tmp_path):
-    if "--data_dir" not in arguments:
-        arguments = [*arguments, "--data_dir", str(tmp_path)]
-    assert generate.main(arguments) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
-
-
-def test_command_line_leaves_an_existing_data_set_alone(data_dir, capsys):
-    assert generate.main(["--config", "configs/smoke.py", "--data_dir", data_dir]) == 0
-    assert "is there already" in capsys.readouterr().out
-
-
-def test_skeleton_keys_survive_text():
-    skeleton = Skeleton.from_key("add mul -c y c")
-    assert Skeleton.from_key(skeleton.key) == skeleton
+def test_impossible_settings_are_refused(field, value, message):
+    with pytest.raises(ValueError, match=message):
+        GenerationConfig(**{field: value})

@@ -1,9 +1,18 @@
 """Solutions against closed forms, and the quality check."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
-from nsode_jax.dynamics.solve import SolverConfig, derivative_error, solve, trusted_solution
+from nsode_jax.dynamics.solve import (
+    SolverConfig,
+    derivative_error,
+    solutions,
+    solve,
+    trusted_solutions,
+)
 from nsode_jax.expressions.expression import Expression
 
 T = np.linspace(0.0, 4.0, 1024)
@@ -54,19 +63,94 @@ def test_quality_check_rejects_a_wrong_derivative():
     assert derivative_error(Expression.from_infix("-0.7*y + 2"), y, T[1]) == pytest.approx(2.0)
 
 
-def test_trusted_solution_keeps_what_fits_the_config():
-    law = Expression.from_infix("0.7*y")
-    assert trusted_solution(law, 2.0, SolverConfig()) is not None
-    assert trusted_solution(law, 2.0, SolverConfig(max_value=10.0)) is None  # Reaches 33.
-    assert trusted_solution(law, 1e-6, SolverConfig(min_range=1e-2)) is None
+def test_errors_of_several_solutions_are_those_of_each():
+    law = Expression.from_infix("-0.7*y")
+    y = np.exp([[-0.7], [-0.6], [0.1]] * T) * [[1.0], [2.0], [3.0]]
+    together = derivative_error(law, y, T[1])
+    assert together.shape == (3,)
+    for row, error in zip(y, together):
+        assert derivative_error(law, row, T[1]) == error
+    assert together[0] < 1e-6 < together[1]
+
+
+@pytest.mark.parametrize("method", ["lsoda", "dop853"])
+def test_solutions_of_several_initial_values(method):
+    law = Expression.from_infix("y**2")
+    y = solutions(law, [-1.0, 1.0, 0.0], T, method=method)
+    np.testing.assert_allclose(y[0], -1 / (1 + T), rtol=2e-7)
+    assert np.isnan(y[1]).all()  # Blows up.
+    assert (y[2] == 0.0).all()
+    assert solutions(law, [], T, method=method).shape == (0, T.size)
+
+
+def test_the_step_limit_of_dop853():
+    fast = Expression.from_infix("2 + cos(40*y)")
+    assert np.isnan(solutions(fast, [0.0], T, method="dop853", max_steps=20)).all()
+    assert np.isfinite(solutions(fast, [0.0], T, method="dop853")).all()
+    config = SolverConfig(method="dop853", max_steps=20)
+    assert trusted_solutions(fast, [0.0], config) == [None]
+
+
+def test_impossible_calls_are_refused():
+    law = Expression.from_infix("-y")
+    with pytest.raises(ValueError, match="lsoda or dop853"):
+        solutions(law, [1.0], T, method="euler")
+    with pytest.raises(ValueError, match="times"):
+        solutions(law, [1.0], T[::-1])
+
+
+@pytest.mark.parametrize("method", ["lsoda", "dop853"])
+def test_trusted_solutions_keep_what_fits_the_config(method):
+    def is_kept(text, y0, **fields):
+        config = SolverConfig(method=method, **fields)
+        (y,) = trusted_solutions(Expression.from_infix(text), [y0], config)
+        return y is not None
+
+    assert is_kept("0.7*y", 2.0)
+    assert not is_kept("0.7*y", 2.0, max_value=10.0)  # Reaches 33.
+    assert not is_kept("0.7*y", -2.0, max_value=10.0)
+    assert not is_kept("0.7*y", 1e-6, min_range=1e-2)
     # Around t = 1 this one moves faster than the grid can show.
-    sudden = Expression.from_infix("1 + 1000*exp(-10000*(y - 1)**2)")
-    assert solve(sudden, 0.0, SolverConfig().grid) is not None
-    assert trusted_solution(sudden, 0.0, SolverConfig()) is None
+    sudden = "1 + 1000*exp(-10000*(y - 1)**2)"
+    config = SolverConfig()
+    assert solve(Expression.from_infix(sudden), 0.0, config.grid) is not None
+    assert not is_kept(sudden, 0.0)
 
 
-def test_impossible_settings_are_refused():
-    with pytest.raises(ValueError, match="max_time"):
-        SolverConfig(max_time=0.0)
-    with pytest.raises(ValueError, match="num_points"):
-        SolverConfig(num_points=5)
+@pytest.mark.parametrize("method", ["lsoda", "dop853"])
+def test_trusted_solutions_answer_in_order_and_on_any_regular_grid(method):
+    t = np.linspace(0.0, 1.5, 100)
+    config = SolverConfig(method=method)
+    law = Expression.from_infix("y**2")
+    first, second, third = trusted_solutions(law, [-1.0, 3.0, 0.5], config, t)
+    np.testing.assert_allclose(first, -1 / (1 + t), rtol=2e-7)
+    assert second is None
+    np.testing.assert_allclose(third, 1 / (2 - t), rtol=2e-7)
+    assert trusted_solutions(law, [3.0, 2.0], config, t) == [None, None]
+    assert trusted_solutions(law, [], config) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("method", "euler"),
+        ("tolerance", 0.0),
+        ("max_steps", 0),
+        ("max_time", 0.0),
+        ("max_time", float("nan")),
+        ("num_points", 10),
+        ("max_initial_value", -1.0),
+        ("max_derivative_error", 0.0),
+        ("max_value", 0.0),
+        ("min_range", -1.0),
+    ],
+)
+def test_impossible_settings_are_refused(field, value):
+    with pytest.raises(ValueError, match=field) as refusal:
+        SolverConfig(**{field: value})
+    assert "\n" not in str(refusal.value)
+
+
+def test_lsoda_does_not_wait_for_numba():
+    code = "import sys, nsode_jax.dynamics.solve; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

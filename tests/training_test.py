@@ -36,7 +36,7 @@ def training_config(tmp_path_factory):
 def run(training_config, tmp_path_factory):
     """A finished run of 30 steps."""
     workdir = tmp_path_factory.mktemp("run")
-    validation = train(CONFIG.model, CONFIG.corruption, training_config, workdir)
+    validation = train(CONFIG.generation, CONFIG.corruption, CONFIG.model, training_config, workdir)
     return workdir, validation
 
 
@@ -58,8 +58,8 @@ def test_loss_falls(run):
 def test_a_resumed_run_equals_an_undisturbed_one(run, training_config, tmp_path):
     workdir, _ = run
     half = dataclasses.replace(training_config, steps=15)
-    train(CONFIG.model, CONFIG.corruption, half, tmp_path)
-    train(CONFIG.model, CONFIG.corruption, training_config, tmp_path)
+    train(CONFIG.generation, CONFIG.corruption, CONFIG.model, half, tmp_path)
+    train(CONFIG.generation, CONFIG.corruption, CONFIG.model, training_config, tmp_path)
     resumed, undisturbed = lines(tmp_path, "train"), lines(workdir, "train")
     assert [resumed[s]["loss"] for s in (20, 25, 30)] == [
         undisturbed[s]["loss"] for s in (20, 25, 30)
@@ -137,7 +137,7 @@ def test_cosine_decays_to_zero():
 
 def test_time_limit_ends_a_run_cleanly(training_config, tmp_path):
     config = dataclasses.replace(training_config, steps=10**6, max_seconds=0.01)
-    train(CONFIG.model, CONFIG.corruption, config, tmp_path)
+    train(CONFIG.generation, CONFIG.corruption, CONFIG.model, config, tmp_path)
     assert (tmp_path / "weights" / "model.json").is_file()
     assert lines(tmp_path, "validation")
 

@@ -8,32 +8,38 @@ reads it, both without TensorFlow.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-import numpy as np
 import tensorflow_datasets as tfds
 from tensorflow_datasets.core import shuffle
 
 from nsode_jax.config import from_config_dict
-from nsode_jax.data.generate import GenerationConfig, Generator
-from nsode_jax.data.records import record_to_features
+from nsode_jax.data.bank import Progress, SkeletonBank, silent
+from nsode_jax.data.generate import GenerationConfig, skeleton_records
+from nsode_jax.data.records import features, record_to_features
+from nsode_jax.data.shards import SPLITS
+from nsode_jax.data.workers import Workers
 
 # Beyond 1 GB TFDS spills the examples of a split to disk, with TensorFlow's file API.
-# Without TensorFlow they must stay in memory.
+# Without TensorFlow they must stay in memory. `nsode_jax.generate` writes its shards
+# itself, and needs no such memory.
 if importlib.util.find_spec("tensorflow") is None:
     shuffle.MAX_MEM_BUFFER_SIZE = sys.maxsize
 
-CONFIG_NAMES = ("paper", "small", "smoke")
+CONFIG_NAMES = ("paper", "base", "small", "smoke")
+
+_VERSION = tfds.core.Version("0.2.0")
 
 
 class NsodeConfig(tfds.core.BuilderConfig):
     """A named generation config."""
 
     def __init__(self, *, generation: GenerationConfig, **kwargs):
-        super().__init__(version=tfds.core.Version("0.1.0"), **kwargs)
+        super().__init__(version=_VERSION, **kwargs)
         self.generation = generation
 
 
@@ -49,15 +55,11 @@ def _config(name: str) -> NsodeConfig:
 class Builder(tfds.core.GeneratorBasedBuilder):
     """Random scalar autonomous ODEs with solutions on a regular grid."""
 
-    VERSION = tfds.core.Version("0.1.0")
+    VERSION = _VERSION
     BUILDER_CONFIGS = [_config(name) for name in CONFIG_NAMES]
 
     def __init__(
-        self,
-        *,
-        processes: int | None = None,
-        progress: Callable[[str, int, int], None] = lambda stage, done, total: None,
-        **kwargs,
+        self, *, processes: int | None = None, progress: Progress = silent, **kwargs
     ):
         """
         Args:
@@ -67,29 +69,44 @@ class Builder(tfds.core.GeneratorBasedBuilder):
         """
         kwargs.setdefault("file_format", "array_record")
         super().__init__(**kwargs)
-        self.generator = Generator(self.builder_config.generation, processes, progress)
+        self._processes, self._progress = processes, progress
 
     def _info(self) -> tfds.core.DatasetInfo:
-        # Without encoding="bytes" TFDS stores float64 as float32.
-        def float64(shape):
-            return tfds.features.Tensor(shape=shape, dtype=np.float64, encoding="bytes")
-
         return self.dataset_info_from_configs(
             description="Trajectories of random ODEs dy/dt = f(y) for training NSODE.",
-            features=tfds.features.FeaturesDict(
-                {
-                    "skeleton": tfds.features.Text(),
-                    "constants": float64((None,)),
-                    "max_time": float64(()),
-                    "y": float64((None,)),
-                }
-            ),
+            features=features(),
             disable_shuffling=False,
         )
 
     def _split_generators(self, dl_manager: tfds.download.DownloadManager):
-        return {split: self._generate_examples(split) for split in ("train", "validation")}
+        config = self.builder_config.generation
+        with Workers(self._processes) as workers:
+            bank = SkeletonBank.draw(config, workers, progress=self._progress)
+        return {split: self._generate_examples(bank.work(config, split)) for split in SPLITS}
 
-    def _generate_examples(self, split: str) -> Iterator[tuple[str, dict]]:
-        for key, record in self.generator.records(split):
-            yield key, record_to_features(record)
+    def _download_and_prepare(self, dl_manager, download_config) -> None:
+        # TFDS hands the settings of Beam no further than here.
+        self._on_beam = bool(download_config.beam_runner or download_config.beam_options)
+        super()._download_and_prepare(dl_manager, download_config)
+
+    def _generate_examples(self, work: list[tuple[str, int]]):
+        """Examples of (key of a skeleton, number of its sets of constants).
+
+        Returns:
+          An iterator or, where `download_and_prepare` was given the options of Beam, a
+          Beam transform; both over (unique key, features).
+        """
+        if self._on_beam:
+            # Imported late: Beam is an extra.
+            from data_builders.nsode.beam_examples import beam_examples
+
+            return beam_examples(self.builder_config.generation, work)
+        return self._examples(work)
+
+    def _examples(self, work: list[tuple[str, int]]) -> Iterator[tuple[str, dict]]:
+        solve = functools.partial(skeleton_records, self.builder_config.generation)
+        with Workers(self._processes) as workers:
+            for done, (records, _) in enumerate(workers.map(solve, work), 1):
+                self._progress("solutions", done, len(work))
+                for i, record in enumerate(records):
+                    yield f"{done - 1}_{i}", record_to_features(record)

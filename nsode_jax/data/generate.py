@@ -1,10 +1,10 @@
-"""Training examples: random equations, their constants and their solutions.
+"""What is generated: random skeletons, their constants, and solutions.
 
-Paper, section 2.1: skeletons are drawn and deduplicated first; then each gets
-several sets of constants, each equation several initial values, and every
-solution that passes the quality check becomes a record. All random numbers of a
-skeleton derive from the seed and its key, so the records do not depend on how
-many processes share the work.
+Paper, section 2.1 and appendix B. All random numbers derive from the seed and a
+label (the number of a batch of trees, the key of a skeleton), so what is
+generated does not depend on how the work is shared. Limits on the work for one
+equation count evaluations, not seconds, for the same reason; only SymPy has a
+limit of processor time.
 """
 
 from __future__ import annotations
@@ -12,29 +12,25 @@ from __future__ import annotations
 import collections
 import dataclasses
 import hashlib
-import multiprocessing
-import os
-from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from jaxtyping import Float
 
+from nsode_jax.data.test_skeletons import is_held_out
 from nsode_jax.data.vocabulary import NotEncodable, Vocabulary
-from nsode_jax.dynamics.solve import SolverConfig, trusted_solution
+from nsode_jax.dynamics.solve import SolverConfig, trusted_solutions
 from nsode_jax.expressions.canonical import (
     NotRepresentable,
     TimeLimitExceeded,
     canonicalize,
     is_trivial,
-    time_limit,
 )
 from nsode_jax.expressions.constants import resample_constants
 from nsode_jax.expressions.expression import Expression, Skeleton
+from nsode_jax.expressions.operators import VARIABLE
 from nsode_jax.expressions.sampling import EquationPrior, sample_expression
 
-_TREES_PER_TASK = 500
-_SKELETONS_PER_TASK = 20
-_MAX_EMPTY_ROUNDS = 20
+TREES_PER_BATCH = 500
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +42,7 @@ class GenerationConfig:
       solver: how they are solved.
       num_skeletons: unique skeletons to draw.
       simplify: whether SymPy's `simplify` runs on each drawn equation.
+      seconds_per_tree: limit of processor time for the simplification of one.
       max_complexity: longer equations are dropped (the length of a target less
         one for the end token).
       constants_per_skeleton: N_const, sets of constants for each skeleton.
@@ -53,9 +50,21 @@ class GenerationConfig:
         get up to so many sets, in inverse proportion to how many skeletons share
         the complexity.
       initial_values_per_ode: N_iv, initial values for each equation.
-      seconds_per_ode: limit of processor time for all solutions of an equation.
+      min_time: solutions cover [0, T] with T log-uniform from here to
+        solver.max_time; 0 means that all have T = max_time.
+      heavy_initial_share: share of the initial values whose magnitude is drawn
+        log-uniformly from `heavy_initial_values` instead.
+      heavy_initial_values: smallest and largest of these magnitudes.
+      rescaled_share: share of the equations that are rewritten, exactly, for
+        units in which the solutions cover all of [0, solver.max_time] and have a
+        largest value drawn log-uniformly from `rescaled_size`: what discovery
+        makes of real data.
+      rescaled_size: smallest and largest such value.
+      known_test_skeletons: whether the skeletons that the test sets `iv` and
+        `constants` presume known are among the first ones drawn.
       validation_share: share of the skeletons, by hash, that make the validation
         split.
+      records_per_shard: about how many records a file holds.
       seed: of all random numbers.
     """
 
@@ -63,18 +72,42 @@ class GenerationConfig:
     solver: SolverConfig = SolverConfig()
     num_skeletons: int = 1000
     simplify: bool = True
+    seconds_per_tree: float = 1.0
     max_complexity: int = 63
     constants_per_skeleton: int = 25
     max_constants_per_skeleton: int = 25
     initial_values_per_ode: int = 25
-    seconds_per_ode: float = 5.0
+    min_time: float = 0.0
+    heavy_initial_share: float = 0.0
+    heavy_initial_values: tuple[float, float] = (0.05, 50.0)
+    rescaled_share: float = 0.0
+    rescaled_size: tuple[float, float] = (0.5, 5.0)
+    known_test_skeletons: bool = True
     validation_share: float = 0.01
+    records_per_shard: int = 20_000
     seed: int = 0
 
     def __post_init__(self):
-        for name in ("num_skeletons", "constants_per_skeleton", "initial_values_per_ode"):
+        for name in (
+            "num_skeletons",
+            "max_complexity",
+            "constants_per_skeleton",
+            "initial_values_per_ode",
+            "records_per_shard",
+        ):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.seconds_per_tree <= 0:
+            raise ValueError(f"seconds_per_tree must be positive, got {self.seconds_per_tree}")
+        if not 0.0 <= self.min_time <= self.solver.max_time:
+            raise ValueError(f"min_time must lie in [0, max_time], got {self.min_time}")
+        for name in ("heavy_initial_share", "rescaled_share"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise ValueError(f"{name} must lie in [0, 1], got {getattr(self, name)}")
+        for name in ("heavy_initial_values", "rescaled_size"):
+            low, high = getattr(self, name)
+            if not 0.0 < low <= high:
+                raise ValueError(f"{name} must be two sizes, 0 < low <= high, got {low}, {high}")
         if not 0.0 <= self.validation_share < 1.0:
             raise ValueError(f"validation_share must lie in [0, 1), got {self.validation_share}")
 
@@ -113,202 +146,151 @@ def stream(seed: int, *labels: str | int) -> np.random.Generator:
     return np.random.default_rng(int.from_bytes(digest[:16], "big"))
 
 
-def split_of(skeleton: Skeleton, config: GenerationConfig) -> str:
-    """`train` or `validation`, by a hash of the key: stable over runs and sizes."""
-    digest = hashlib.sha256(f"split/{skeleton.key}".encode()).digest()
+def split_of(key: str, validation_share: float) -> str:
+    """Split of a skeleton by a hash of its key: stable over runs and sizes."""
+    digest = hashlib.sha256(f"split/{key}".encode()).digest()
     share = int.from_bytes(digest[:8], "big") / 2**64
-    return "validation" if share < config.validation_share else "train"
+    return "validation" if share < validation_share else "train"
 
 
-def _draw_skeletons(
-    task: tuple[GenerationConfig, int],
-) -> tuple[list[str], collections.Counter]:
-    """Keys of the skeletons of one batch of random trees, and what was dropped."""
-    config, index = task
-    rng = stream(config.seed, "trees", index)
-    keys, counts = [], collections.Counter(trees=_TREES_PER_TASK)
-    for _ in range(_TREES_PER_TASK):
-        expression = sample_expression(config.prior, rng)
-        try:
-            skeleton = canonicalize(expression, simplify=config.simplify).skeleton
-        except NotRepresentable:
-            counts["outside the language"] += 1
-        except TimeLimitExceeded:
-            counts["simplification too slow"] += 1
+def draw_skeletons(
+    config: GenerationConfig, batch: int
+) -> tuple[list[str], collections.Counter[str]]:
+    """Keys of the skeletons of one batch of random trees, and how many were dropped why."""
+    rng = stream(config.seed, "trees", batch)
+    keys, counts = [], collections.Counter(trees=TREES_PER_BATCH)
+    for _ in range(TREES_PER_BATCH):
+        tree = sample_expression(config.prior, rng)
+        reason, skeleton = _skeleton_of(tree, config)
+        if reason:
+            counts[reason] += 1
         else:
-            if is_trivial(skeleton):
-                counts["constant equation"] += 1
-            elif len(skeleton.tokens) > config.max_complexity:
-                counts["too long"] += 1
-            else:
-                keys.append(skeleton.key)
+            keys.append(skeleton.key)
     return keys, counts
 
 
-def _solve_skeleton(
-    config: GenerationConfig, skeleton: Skeleton, sets: int
-) -> tuple[list[Record], collections.Counter]:
-    rng, vocabulary = stream(config.seed, "solutions", skeleton.key), Vocabulary()
-    records, counts = [], collections.Counter()
+def _skeleton_of(tree: Expression, config: GenerationConfig) -> tuple[str, Skeleton | None]:
+    """Why a tree is dropped, or '' and its skeleton."""
+    try:
+        skeleton = canonicalize(
+            tree, simplify=config.simplify, seconds=config.seconds_per_tree
+        ).skeleton
+    except NotRepresentable:
+        return "outside the language", None
+    except TimeLimitExceeded:
+        return "simplification too slow", None
+    if is_trivial(skeleton):
+        return "constant equation", None
+    if len(skeleton.tokens) > config.max_complexity:
+        return "too long", None
+    if is_held_out(skeleton):
+        return "held out for testing", None
+    return "", skeleton
+
+
+def draw_records(
+    config: GenerationConfig, skeleton: Skeleton, rng: np.random.Generator
+) -> tuple[list[Record], collections.Counter[str]]:
+    """One equation of a skeleton, its solutions, and how many were dropped why.
+
+    Returns:
+      At most `initial_values_per_ode` records, all of the same equation.
+    """
+    counts: collections.Counter[str] = collections.Counter()
+    expression = resample_constants(skeleton, config.prior, rng)
+    if expression is None:
+        counts["no constants keep the skeleton"] += 1
+        return [], counts
+    counts["equations"] += 1
+    solver = config.solver
+    duration = _log_uniform((config.min_time or solver.max_time, solver.max_time), rng)
+    initial_values = _sample_initial_values(config, rng)
+    rescaled = rng.random() < config.rescaled_share
+    size = _log_uniform(config.rescaled_size, rng)
+
+    t = np.linspace(0.0, duration, solver.num_points)
+    kept = [y for y in trusted_solutions(expression, initial_values, solver, t) if y is not None]
+    counts["no trusted solution"] += len(initial_values) - len(kept)
+    unit = 1.0
+    if rescaled and kept:
+        unit = max(float(np.abs(y).max()) for y in kept) / size
+        other = _in_units(expression, unit, duration / solver.max_time)
+        if _belongs(other, skeleton, config):
+            counts["rescaled"] += len(kept)
+            expression, duration = other, solver.max_time
+        else:
+            unit = 1.0
+    if not _is_encodable(expression, config):
+        counts["constant outside the grid"] += len(kept)
+        return [], counts
+    counts["kept"] += len(kept)
+    constants = np.asarray(expression.constants)
+    return [Record(expression.skeleton, constants, duration, y / unit) for y in kept], counts
+
+
+def _log_uniform(limits: tuple[float, float], rng: np.random.Generator, size=None):
+    low, high = limits
+    return low * (high / low) ** rng.random(size)
+
+
+def _sample_initial_values(
+    config: GenerationConfig, rng: np.random.Generator
+) -> Float[np.ndarray, "n"]:
+    count, limit = config.initial_values_per_ode, config.solver.max_initial_value
+    values = rng.uniform(-limit, limit, count)
+    if config.heavy_initial_share:
+        heavy = np.copysign(_log_uniform(config.heavy_initial_values, rng, count), values)
+        values = np.where(rng.random(count) < config.heavy_initial_share, heavy, values)
+    return values
+
+
+def _in_units(expression: Expression, value: float, time: float) -> Expression | None:
+    """The law of z = y/value in time s = t/time: dz/ds = (time/value) f(value z)."""
+    inside = [
+        token
+        for part in expression.prefix
+        for token in (("mul", value, VARIABLE) if part == VARIABLE else (part,))
+    ]
+    try:
+        return canonicalize(Expression(("mul", time / value, *inside)))
+    except (NotRepresentable, TimeLimitExceeded):
+        return None
+
+
+def _belongs(rescaled: Expression | None, skeleton: Skeleton, config: GenerationConfig) -> bool:
+    """Whether a rescaled equation can stand where one of the skeleton was drawn."""
+    if rescaled is None or not _is_encodable(rescaled, config):
+        return False
+    new, share = rescaled.skeleton, config.validation_share
+    return not is_held_out(new) and split_of(new.key, share) == split_of(skeleton.key, share)
+
+
+def _is_encodable(expression: Expression, config: GenerationConfig) -> bool:
+    try:
+        _VOCABULARY.encode(expression, config.max_complexity + 1)
+    except NotEncodable:
+        return False
+    return True
+
+
+_VOCABULARY = Vocabulary()
+
+
+def skeleton_records(
+    config: GenerationConfig, work: tuple[str, int]
+) -> tuple[list[Record], collections.Counter[str]]:
+    """All records of a skeleton, and how many were dropped why.
+
+    Args:
+      config: what to generate.
+      work: the key of the skeleton and the number of its sets of constants.
+    """
+    key, sets = work
+    skeleton, rng = Skeleton.from_key(key), stream(config.seed, "solutions", key)
+    records: list[Record] = []
+    counts: collections.Counter[str] = collections.Counter()
     for _ in range(sets):
-        expression = resample_constants(skeleton, config.prior, rng)
-        if expression is None:
-            counts["no constants keep the skeleton"] += 1
-            continue
-        try:
-            vocabulary.encode(expression, config.max_complexity + 1)
-        except NotEncodable:
-            counts["constant outside the grid"] += 1
-            continue
-        limit = config.solver.max_initial_value
-        initial_values = rng.uniform(-limit, limit, config.initial_values_per_ode)
-        constants = np.asarray(expression.constants)
-        try:
-            with time_limit(config.seconds_per_ode):
-                for y0 in initial_values:
-                    y = trusted_solution(expression, y0, config.solver)
-                    if y is None:
-                        counts["no trusted solution"] += 1
-                    else:
-                        counts["kept"] += 1
-                        records.append(Record(skeleton, constants, config.solver.max_time, y))
-        except TimeLimitExceeded:
-            counts["solver too slow"] += 1
-    return records, counts
-
-
-def _solve_skeletons(
-    task: tuple[GenerationConfig, list[tuple[str, int]]],
-) -> tuple[list[Record], collections.Counter]:
-    config, work = task
-    records, counts = [], collections.Counter()
-    for key, sets in work:
-        new_records, new_counts = _solve_skeleton(config, Skeleton.from_key(key), sets)
+        new_records, new_counts = draw_records(config, skeleton, rng)
         records += new_records
         counts += new_counts
     return records, counts
-
-
-class Generator:
-    """Draws the skeletons of a config once and yields the records of its splits.
-
-    Attributes:
-      counts: how many trees and solutions were kept, and dropped for what reason.
-    """
-
-    def __init__(
-        self,
-        config: GenerationConfig,
-        processes: int | None = None,
-        progress: Callable[[str, int, int], None] = lambda stage, done, total: None,
-    ):
-        """
-        Args:
-          config: what to generate.
-          processes: worker processes; all cores by default, 0 works in this one.
-          progress: called with the stage, the amount done and the total.
-        """
-        self.config = config
-        self.counts: collections.Counter = collections.Counter()
-        self._processes = (os.cpu_count() or 1) if processes is None else processes
-        self._progress = progress
-        self._skeletons: list[Skeleton] | None = None
-
-    def skeletons(self) -> list[Skeleton]:
-        """The unique skeletons, in the order in which they were first drawn.
-
-        Raises:
-          RuntimeError: if the prior holds fewer than the config asks for.
-        """
-        if self._skeletons is None:
-            target, found, empty_rounds = self.config.num_skeletons, {}, 0
-            with self._map() as run:
-                tasks = ((self.config, i) for i in _count())
-                for keys, counts in run(_draw_skeletons, tasks):
-                    before = len(found)
-                    found.update(dict.fromkeys(keys))
-                    counts["duplicate skeleton"] += len(keys) - (len(found) - before)
-                    self.counts += counts
-                    self._progress("skeletons", min(len(found), target), target)
-                    empty_rounds = 0 if len(found) > before else empty_rounds + 1
-                    if len(found) >= target:
-                        break
-                    if empty_rounds >= _MAX_EMPTY_ROUNDS:
-                        raise RuntimeError(
-                            f"the prior holds no more than about {len(found)} skeletons; "
-                            f"lower num_skeletons from {target}"
-                        )
-            self._skeletons = [Skeleton.from_key(key) for key in list(found)[:target]]
-        return self._skeletons
-
-    def constant_sets(self) -> dict[Skeleton, int]:
-        """How many sets of constants each skeleton gets."""
-        config = self.config
-        sharing = collections.Counter(len(s.tokens) for s in self.skeletons())
-        most = max(sharing.values())
-        return {
-            s: max(
-                config.constants_per_skeleton,
-                min(
-                    config.max_constants_per_skeleton,
-                    round(config.constants_per_skeleton * most / sharing[len(s.tokens)]),
-                ),
-            )
-            for s in self.skeletons()
-        }
-
-    def records(self, split: str) -> Iterator[tuple[str, Record]]:
-        """Records of a split with a unique key each."""
-        sets = self.constant_sets()
-        work = [(s.key, sets[s]) for s in sets if split_of(s, self.config) == split]
-        chunks = [
-            work[i : i + _SKELETONS_PER_TASK] for i in range(0, len(work), _SKELETONS_PER_TASK)
-        ]
-        with self._map() as run:
-            for done, (records, counts) in enumerate(
-                run(_solve_skeletons, ((self.config, chunk) for chunk in chunks)), 1
-            ):
-                self.counts += counts
-                self._progress(split, done, len(chunks))
-                for i, record in enumerate(records):
-                    yield f"{done - 1}_{i}", record
-
-    def _map(self) -> _ParallelMap:
-        return _ParallelMap(self._processes)
-
-
-def _count() -> Iterator[int]:
-    i = 0
-    while True:
-        yield i
-        i += 1
-
-
-class _ParallelMap:
-    """An ordered map over worker processes that draws on its input lazily."""
-
-    def __init__(self, processes: int):
-        self._pool = None
-        # Spawned, not forked: the parent may hold threads of JAX.
-        if processes:
-            self._pool = multiprocessing.get_context("spawn").Pool(processes)
-            self._ahead = 4 * processes
-
-    def __enter__(self):
-        return self._run
-
-    def __exit__(self, *exception):
-        if self._pool:
-            self._pool.terminate()
-
-    def _run(self, function: Callable, tasks: Iterator | Sequence) -> Iterator:
-        if self._pool is None:
-            yield from map(function, tasks)
-            return
-        pending: collections.deque = collections.deque()
-        for task in tasks:
-            pending.append(self._pool.apply_async(function, (task,)))
-            if len(pending) >= self._ahead:
-                yield pending.popleft().get()
-        while pending:
-            yield pending.popleft().get()

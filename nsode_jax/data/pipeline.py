@@ -14,11 +14,11 @@ from typing import Any
 import grain
 import numpy as np
 
-from nsode_jax.data.bits import float_to_words
-from nsode_jax.data.encode import ExampleFormat, trajectory_points
+from nsode_jax.data.encode import ExampleFormat
+from nsode_jax.data.examples import corrupted_example, points_to_words
 from nsode_jax.data.records import features_to_record
 from nsode_jax.data.vocabulary import Vocabulary
-from nsode_jax.dynamics.corrupt import CorruptionConfig, corrupt
+from nsode_jax.dynamics.corrupt import CorruptionConfig
 
 
 class CorruptAndEncode(grain.transforms.RandomMap):
@@ -31,17 +31,9 @@ class CorruptAndEncode(grain.transforms.RandomMap):
         self, element: dict[str, Any], rng: np.random.Generator
     ) -> dict[str, np.ndarray]:
         """`points`, `mask`, `low` and `fraction` of a record."""
-        record = features_to_record(element)
-        t, y = corrupt(record.t, record.y, self._form.num_points, self._corruption, rng)
-        points, mask = trajectory_points(t, y, self._form)
-        low, fraction = self._vocabulary.encode(record.expression, self._form.max_length)
-        return {"points": points, "mask": mask, "low": low, "fraction": fraction}
-
-
-def points_to_words(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Replaces the `points` of a batch by the `words` that the model reads."""
-    points = batch.pop("points")
-    return {"words": float_to_words(points), **batch}
+        return corrupted_example(
+            features_to_record(element), self._form, self._corruption, self._vocabulary, rng
+        )
 
 
 def batches(

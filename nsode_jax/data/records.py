@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,25 @@ from nsode_jax.data.generate import Record
 from nsode_jax.expressions.expression import Skeleton
 
 
+def features() -> tfds.features.FeaturesDict:
+    """Names, shapes and types of a stored record."""
+
+    # Without encoding="bytes" TFDS stores float64 as float32.
+    def float64(shape: tuple) -> tfds.features.Tensor:
+        return tfds.features.Tensor(shape=shape, dtype=np.float64, encoding="bytes")
+
+    return tfds.features.FeaturesDict(
+        {
+            "skeleton": tfds.features.Text(),
+            "constants": float64((None,)),
+            "max_time": float64(()),
+            "y": float64((None,)),
+        }
+    )
+
+
 def record_to_features(record: Record) -> dict[str, Any]:
-    """The fields of the TFDS builder `nsode`."""
+    """A record as a dictionary of `features`."""
     return {
         "skeleton": record.skeleton.key,
         "constants": np.asarray(record.constants, np.float64),
@@ -31,6 +49,23 @@ def features_to_record(features: dict[str, Any]) -> Record:
         max_time=float(features["max_time"]),
         y=np.asarray(features["y"], np.float64),
     )
+
+
+def serializer() -> Callable[[Record], bytes]:
+    """A function from a record to the bytes that TFDS stores for it.
+
+    `features().serialize_example` would do but for the order of the fields: protobuf
+    hashes them with a salt that every process draws anew, so that the same records
+    would make different files.
+    """
+    form = features()
+    serialize = tfds.core.ExampleSerializer(form.get_serialized_info())
+
+    def to_bytes(record: Record) -> bytes:
+        encoded = form.encode_example(record_to_features(record))
+        return serialize.get_tf_example(encoded).SerializeToString(deterministic=True)
+
+    return to_bytes
 
 
 @functools.lru_cache(maxsize=1 << 17)

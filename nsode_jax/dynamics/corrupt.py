@@ -25,6 +25,8 @@ class CorruptionConfig:
       sparse_share: share of the series reduced to few points, at least the fewest
         that discovery accepts.
       irregular_share: share of the sparse series whose times are irregular.
+      dropped_share: share of the series that lose some of their points at random.
+      max_dropped: largest share of its points that such a series loses.
       window_share: share of the series cut to a shorter time window, which then
         starts at time 0.
       min_window: shortest window, as a share of the whole.
@@ -35,8 +37,28 @@ class CorruptionConfig:
     max_noise: float = 0.1
     sparse_share: float = 0.0
     irregular_share: float = 0.5
+    dropped_share: float = 0.0
+    max_dropped: float = 0.5
     window_share: float = 0.0
     min_window: float = 0.25
+
+    def __post_init__(self):
+        for name in (
+            "noisy_share",
+            "sparse_share",
+            "irregular_share",
+            "dropped_share",
+            "max_dropped",
+            "window_share",
+            "min_window",
+        ):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise ValueError(f"{name} must lie in [0, 1], got {getattr(self, name)}")
+        if not 0.0 < self.min_noise <= self.max_noise:
+            raise ValueError(
+                f"noise must satisfy 0 < min_noise <= max_noise, "
+                f"got {self.min_noise}, {self.max_noise}"
+            )
 
 
 def corrupt(
@@ -74,6 +96,9 @@ def corrupt(
         index = first + np.round(np.linspace(0, available - 1, count)).astype(int)
     else:
         index = first + np.sort(rng.choice(available, count, replace=False))
+    if rng.random() < config.dropped_share:
+        kept = round(index.size * (1.0 - rng.uniform(0.0, config.max_dropped)))
+        index = np.sort(rng.choice(index, max(kept, min(MIN_POINTS, index.size)), replace=False))
     t, y = t[index] - t[index[0]], y[index]
     if rng.random() < config.noisy_share:
         level = np.exp(rng.uniform(np.log(config.min_noise), np.log(config.max_noise)))

@@ -1,7 +1,9 @@
 """Test sets: equations whose law is known, with initial values and time grids.
 
-`textbook` and `classic` are the paper's (section 3.1, appendix D), `odebench`
-the one-dimensional part of ODEBench (d'Ascoli et al. 2024).
+`textbook` and `classic` are the paper's (section 3.1, appendix D). `iv`,
+`constants`, `skeletons` and `iv-163` are drawn as the paper's were, in smaller
+numbers, and committed (`draw_testsets`). `odebench` is the one-dimensional part of
+ODEBench (d'Ascoli et al. 2024).
 """
 
 from __future__ import annotations
@@ -183,12 +185,24 @@ def odebench() -> tuple[Problem, ...]:
     return tuple(problems)
 
 
+def _drawn(name: str) -> Callable[[], tuple[Problem, ...]]:
+    def problems() -> tuple[Problem, ...]:
+        return tuple(
+            Problem(entry["name"], Expression.from_infix(entry["f"]), entry["y0"])
+            for entry in _read(f"{name}.json")
+        )
+
+    problems.__doc__ = f"The committed test set {name}; see `draw_testsets`."
+    return problems
+
+
 def _read(file_name: str) -> list[dict]:
     file = importlib.resources.files("nsode_jax.evaluation") / "data" / file_name
     return json.loads(file.read_text(encoding="utf-8"))["equations"]
 
 
 TEST_SETS: dict[str, Callable[[], tuple[Problem, ...]]] = {
+    **{name: _drawn(name) for name in ("iv", "constants", "skeletons", "iv-163")},
     "textbook": textbook,
     "classic": classic,
     "odebench": odebench,

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
-from nsode_jax.expressions.canonical import (
-    NotRepresentable,
-    TimeLimitExceeded,
-    from_sympy,
-    time_limit,
-    to_sympy,
-)
+from nsode_jax.expressions.canonical import NotRepresentable, canonicalize
 from nsode_jax.expressions.expression import Expression, Skeleton, subtree_end
 from nsode_jax.expressions.operators import CONSTANT, NEGATIVE_CONSTANT
 from nsode_jax.expressions.sampling import EquationPrior, sample_exponent, sample_magnitude
 
 _MAX_TRIES = 20
-_SECONDS = 1.0
 
 
+@functools.lru_cache(maxsize=4096)
 def constant_roles(skeleton: Skeleton) -> tuple[str, ...]:
     """What each constant is to its parent, in prefix order.
 
-    One of `coefficient` (factor, numerator or denominator), `base`, `exponent`
-    and `other` (a term of a sum, the argument of a function).
+    One of `coefficient` (factor or numerator), `divisor`, `base`, `exponent` and
+    `other` (a term of a sum, the argument of a function).
     """
     tokens, roles = skeleton.tokens, {}
+    names = {
+        "mul": ("coefficient", "coefficient"),
+        "div": ("coefficient", "divisor"),
+        "pow": ("base", "exponent"),
+    }
     for i, token in enumerate(tokens):
-        if token in ("mul", "div"):
-            roles[i + 1] = roles[subtree_end(tokens, i + 1)] = "coefficient"
-        elif token == "pow":
-            roles[i + 1], roles[subtree_end(tokens, i + 1)] = "base", "exponent"
+        if token in names:
+            roles[i + 1], roles[subtree_end(tokens, i + 1)] = names[token]
     return tuple(
         roles.get(i, "other")
         for i, token in enumerate(tokens)
@@ -39,43 +38,48 @@ def constant_roles(skeleton: Skeleton) -> tuple[str, ...]:
 
 
 def is_allowed(value: float, sign: int, role: str) -> bool:
-    """Whether a constant keeps the six rules.
+    """Whether a constant keeps the six rules of the paper.
 
-    1. It is not 0. 2. It has the sign of the skeleton's constant. 3. A base is
-    not 1. 4. An exponent is not 1 or -1 (nor 1/2, which would be a square
-    root). 5. and 6. Coefficients and divisors are not 1 or -1.
+    An exponent 1/2 is refused with 1 and -1, since y**0.5 is a square root.
     """
-    if value == 0.0 or np.sign(value) != sign:
+    if value == 0.0:  # Rule 1.
         return False
-    if role == "base":
+    if (value < 0.0) != (sign < 0):  # Rule 2: the sign of the skeleton's constant.
+        return False
+    if role == "base":  # Rule 3.
         return value != 1.0
-    if role == "exponent":
+    if role == "exponent":  # Rule 4.
         return abs(value) not in (0.5, 1.0)
-    return not (role == "coefficient" and abs(value) == 1.0)
+    if role == "coefficient":  # Rule 5.
+        return abs(value) != 1.0
+    if role == "divisor":  # Rule 6.
+        return abs(value) != 1.0
+    return True
 
 
 def resample_constants(
     skeleton: Skeleton, prior: EquationPrior, rng: np.random.Generator
 ) -> Expression | None:
-    """The skeleton with new random constants that keep the six rules.
+    """The skeleton with new random constants that keep the six rules, in canonical form.
 
     A draw that would change the canonical skeleton all the same (two equal
     exponents, say) is drawn again. None when no draw out of 20 keeps it.
     """
-    roles = constant_roles(skeleton)
+    slots = tuple(zip(constant_roles(skeleton), skeleton.signs, strict=True))
     for _ in range(_MAX_TRIES):
-        constants = []
-        for role, sign in zip(roles, skeleton.signs, strict=True):
-            sample = sample_exponent if role == "exponent" else sample_magnitude
-            value = 0.0
-            while not is_allowed(value, sign, role):
-                value = sign * sample(prior, rng)
-            constants.append(value)
-        expression = skeleton.with_constants(constants)
+        constants = [_draw(role, sign, prior, rng) for role, sign in slots]
         try:
-            with time_limit(_SECONDS):
-                if from_sympy(to_sympy(expression)).skeleton == skeleton:
-                    return expression
-        except (NotRepresentable, TimeLimitExceeded):
+            expression = canonicalize(skeleton.with_constants(constants))
+        except NotRepresentable:
             continue
+        if expression.skeleton == skeleton:
+            return expression
     return None
+
+
+def _draw(role: str, sign: int, prior: EquationPrior, rng: np.random.Generator) -> float:
+    sample = sample_exponent if role == "exponent" else sample_magnitude
+    while True:
+        value = sign * sample(prior, rng)
+        if is_allowed(value, sign, role):
+            return value

@@ -34,10 +34,16 @@ if TYPE_CHECKING:
 Prefix = tuple[str | float, ...]
 
 _PLACEHOLDERS = (CONSTANT, NEGATIVE_CONSTANT)
+_MAX_CONSTANT = 1e15
+_MAX_WHOLE_EXPONENT = 100
 
 
 class ExpressionError(ValueError):
     """The text or the tokens are not an expression of our grammar."""
+
+
+class NotRepresentable(ExpressionError):
+    """The simplified expression leaves our language (complex, infinite, other functions)."""
 
 
 def subtree_end(prefix: Sequence[str | float], start: int) -> int:
@@ -211,10 +217,12 @@ class Expression:
         return _to_latex(self.prefix, digits)
 
     def to_sympy(self) -> sympy.Expr:
-        """The formula as a SymPy expression in the symbol `y`."""
-        from nsode_jax.expressions.canonical import to_sympy  # SymPy is slow to import.
+        """The formula as a SymPy expression in the symbol `y`, evaluated as SymPy does by itself.
 
-        return to_sympy(self)
+        Raises:
+          NotRepresentable: if a part without y is not a finite real number.
+        """
+        return _to_sympy(self.prefix)
 
     def evaluate(self, y: Float[np.ndarray, "..."] | float) -> Float[np.ndarray, "..."]:
         """f at each y in float64; NaN or inf where f is undefined."""
@@ -236,6 +244,86 @@ class Expression:
 
     def __str__(self) -> str:
         return self.infix
+
+
+def checked_number(value: float) -> float:
+    """The same value, if an expression may hold it as a constant.
+
+    Raises:
+      NotRepresentable: if it is NaN or its size is above 1e15.
+    """
+    if not abs(value) <= _MAX_CONSTANT:
+        raise NotRepresentable(f"constant out of range: {value}")
+    return value
+
+
+def fold(token: str, arguments: Sequence[float]) -> float:
+    """The value of an operator on numbers.
+
+    Raises:
+      NotRepresentable: if it is no finite real number, or out of range.
+    """
+    try:
+        value = _operator(token)(None, *arguments)
+    except (ArithmeticError, ValueError) as error:
+        numbers = ", ".join(map(str, arguments))
+        raise NotRepresentable(f"not a finite real number: {token}({numbers})") from error
+    return checked_number(value) + 0.0  # No negative zero.
+
+
+@functools.cache
+def _operator(token: str) -> Callable[..., float]:
+    return _compile(Skeleton((token, *[CONSTANT] * OPERATORS[token].arity)))
+
+
+def _to_sympy(prefix: Prefix) -> sympy.Expr:
+    import sympy  # Slow to import.
+
+    def number(value: float) -> sympy.Expr:
+        whole = value == int(value) and abs(value) < 2**53
+        return sympy.Integer(int(value)) if whole else sympy.Float(value)
+
+    def build(start: int) -> tuple[sympy.Expr | float, int]:
+        """The subtree at `start`, a float if it does not depend on y, and its end.
+
+        SymPy would carry numbers such as sin(3) along as symbols, like terms would not
+        meet, and it would write out all digits of a power of whole numbers.
+        """
+        token = prefix[start]
+        if not isinstance(token, str):
+            return token, start + 1
+        if token == VARIABLE:
+            return sympy.Symbol(VARIABLE), start + 1
+        arguments, position = [], start + 1
+        for _ in range(OPERATORS[token].arity):
+            argument, position = build(position)
+            arguments.append(argument)
+        if all(isinstance(argument, float) for argument in arguments):
+            return fold(token, arguments), position
+        numbers = [number(a) if isinstance(a, float) else a for a in arguments]
+        if token == "pow" and isinstance(arguments[1], float):
+            # (2*y)**(10**10) holds a number of three billion digits, unless it is a float.
+            if abs(arguments[1]) > _MAX_WHOLE_EXPONENT:
+                numbers[1] = sympy.Float(arguments[1])
+        value = apply(token, *numbers)
+        if value.is_number:  # y - y, or 0*y
+            if not value.is_finite or not value.is_real:
+                raise NotRepresentable(f"not a finite real number: {value}")
+            return checked_number(float(value)), position
+        return value, position
+
+    def apply(token: str, *arguments: sympy.Expr) -> sympy.Expr:
+        match token:
+            case "sub":
+                return arguments[0] - arguments[1]
+            case "div":
+                return arguments[0] / arguments[1]
+            case "neg":
+                return -arguments[0]
+        return getattr(sympy, OPERATORS[token].sympy)(*arguments)
+
+    value, _ = build(0)
+    return number(value) if isinstance(value, float) else value
 
 
 def _evaluate(prefix: Prefix, start: int, y: np.ndarray) -> tuple[np.ndarray, int]:

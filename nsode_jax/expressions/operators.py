@@ -41,8 +41,6 @@ class Operator:
       latex: LaTeX template.
       infix: operator sign in infix notation; functions have none.
       precedence: binding strength in infix notation; higher binds tighter.
-      probability: relative frequency among the operators of the same arity when
-        trees are decorated (paper, appendix B.2).
     """
 
     token: str
@@ -55,31 +53,25 @@ class Operator:
     latex: str
     infix: str = ""
     precedence: int = 4
-    probability: float = 0.0
 
 
 # fmt: off
 _TABLE = (
     Operator("add", 2, 0, np.add, "add", "({0} + {1})", "Add", "{0} + {1}",
-             infix="+", precedence=1, probability=0.2),
+             infix="+", precedence=1),
     Operator("sub", 2, 1, np.subtract, "subtract", "({0} - {1})", "", "{0} - {1}",
-             infix="-", precedence=1, probability=0.2),
+             infix="-", precedence=1),
     Operator("mul", 2, 2, np.multiply, "multiply", "({0} * {1})", "Mul", r"{0} \cdot {1}",
-             infix="*", precedence=2, probability=0.2),
+             infix="*", precedence=2),
     Operator("div", 2, 3, np.divide, "divide", "({0} / {1})", "", r"\frac{{{0}}}{{{1}}}",
-             infix="/", precedence=2, probability=0.2),
+             infix="/", precedence=2),
     Operator("pow", 2, 4, np.power, "power", "pow({0}, {1})", "Pow", "{0}^{{{1}}}",
-             infix="**", precedence=3, probability=0.2),
-    Operator("sin", 1, 5, np.sin, "sin", "sin({0})", "sin", r"\sin\left({0}\right)",
-             probability=0.2),
-    Operator("cos", 1, 6, np.cos, "cos", "cos({0})", "cos", r"\cos\left({0}\right)",
-             probability=0.2),
-    Operator("exp", 1, 7, np.exp, "exp", "exp({0})", "exp", "e^{{{0}}}",
-             probability=0.2),
-    Operator("sqrt", 1, 8, np.sqrt, "sqrt", "sqrt({0})", "sqrt", r"\sqrt{{{0}}}",
-             probability=0.2),
-    Operator("log", 1, 9, np.log, "log", "log({0})", "log", r"\log\left({0}\right)",
-             probability=0.2),
+             infix="**", precedence=3),
+    Operator("sin", 1, 5, np.sin, "sin", "sin({0})", "sin", r"\sin\left({0}\right)"),
+    Operator("cos", 1, 6, np.cos, "cos", "cos({0})", "cos", r"\cos\left({0}\right)"),
+    Operator("exp", 1, 7, np.exp, "exp", "exp({0})", "exp", "e^{{{0}}}"),
+    Operator("sqrt", 1, 8, np.sqrt, "sqrt", "sqrt({0})", "sqrt", r"\sqrt{{{0}}}"),
+    Operator("log", 1, 9, np.log, "log", "log({0})", "log", r"\log\left({0}\right)"),
     # Never sampled, but kept where simplification leaves it (paper, table 5).
     Operator("neg", 1, 10, np.negative, "negative", "(-{0})", "", "-{0}",
              infix="-", precedence=1),
@@ -87,8 +79,6 @@ _TABLE = (
 # fmt: on
 
 OPERATORS: dict[str, Operator] = {operator.token: operator for operator in _TABLE}
-BINARY: tuple[Operator, ...] = tuple(op for op in _TABLE if op.arity == 2)
-UNARY: tuple[Operator, ...] = tuple(op for op in _TABLE if op.arity == 1)
 
 
 def arity(token: str | float) -> int:

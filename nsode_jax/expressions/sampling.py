@@ -7,13 +7,17 @@ then nodes and leaves are decorated at random.
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import functools
+import itertools
+import math
+from collections.abc import Iterable
 
 import numpy as np
 
 from nsode_jax.expressions.expression import Expression, Prefix
-from nsode_jax.expressions.operators import BINARY, UNARY, VARIABLE
+from nsode_jax.expressions.operators import OPERATORS, VARIABLE
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,27 +25,32 @@ class EquationPrior:
     """Distribution over equations. The defaults are the paper's (appendix B.2).
 
     Attributes:
+      operators: the operators that trees are decorated with, as words; `add=0.3`
+        gives one a weight relative to the others of its arity, 1 without.
       max_operators: K, the largest number of internal nodes of a tree.
-      uniform_sizes: draw the number of internal nodes uniformly from 1 to K
-        instead of drawing uniformly among trees, most of which have K nodes.
+      size_weights: relative frequencies of trees with 1, 2, ... K internal nodes.
+        Empty: uniform over trees, so that a size is as frequent as it has trees.
       symbol_probability: p_sym, the share of leaves that are the variable.
       integer_probability: share of integers among the constants.
       max_constant: constants are drawn from (-max_constant, max_constant), and
         integers from -max_constant to max_constant without 0.
-      small_constant_share: share of real constants whose magnitude is drawn
-        log-uniformly from 1e-2 to max_constant instead.
+      log_uniform_share: share of real constants whose magnitude is drawn
+        log-uniformly from min_constant to max_constant instead.
+      min_constant: smallest magnitude of these.
       max_exponent: largest magnitude of a constant exponent.
       integer_exponent_probability: share of integers among constant exponents.
       law_share: share of equations drawn from sums, products and quotients of
         powers of y, the forms that known laws take, instead of random trees.
     """
 
+    operators: str = "add sub mul div pow sin cos exp sqrt log"
     max_operators: int = 5
-    uniform_sizes: bool = False
+    size_weights: tuple[float, ...] = ()
     symbol_probability: float = 0.5
     integer_probability: float = 0.5
     max_constant: float = 10.0
-    small_constant_share: float = 0.0
+    log_uniform_share: float = 0.0
+    min_constant: float = 1e-2
     max_exponent: float = 10.0
     integer_exponent_probability: float = 0.5
     law_share: float = 0.0
@@ -51,29 +60,85 @@ class EquationPrior:
             raise ValueError(f"max_operators must be at least 1, got {self.max_operators}")
         if self.max_constant < 2 or self.max_exponent < 2:
             raise ValueError("max_constant and max_exponent must be at least 2")
+        if not 0.0 < self.min_constant < self.max_constant:
+            raise ValueError(
+                f"min_constant must lie in (0, max_constant), got {self.min_constant}"
+            )
+        if self.size_weights and (
+            len(self.size_weights) != self.max_operators
+            or min(self.size_weights) < 0
+            or not sum(self.size_weights) > 0
+        ):
+            raise ValueError(
+                f"size_weights must be max_operators={self.max_operators} weights, not all 0, "
+                f"got {self.size_weights}"
+            )
         for name in (
             "symbol_probability",
             "integer_probability",
-            "small_constant_share",
+            "log_uniform_share",
             "integer_exponent_probability",
             "law_share",
         ):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ValueError(f"{name} must lie in [0, 1], got {getattr(self, name)}")
+        if self.symbol_probability == 0.0 and self.law_share == 0.0:
+            raise ValueError("symbol_probability must not be 0: no equation would depend on y")
+        if not (self.unary or self.binary):
+            raise ValueError("operators must not be empty")
+
+    @functools.cached_property
+    def unary(self) -> dict[str, float]:
+        """Weights of the unary operators."""
+        return self._weights(1)
+
+    @functools.cached_property
+    def binary(self) -> dict[str, float]:
+        """Weights of the binary operators."""
+        return self._weights(2)
+
+    def _weights(self, arity: int) -> dict[str, float]:
+        weights = {}
+        for word in self.operators.split():
+            token, _, weight = word.partition("=")
+            if token not in OPERATORS:
+                raise ValueError(
+                    f"operators names {token!r}, which is none of {' '.join(OPERATORS)}"
+                )
+            try:
+                value = float(weight) if weight else 1.0
+            except ValueError:
+                value = math.nan
+            if not 0.0 < value < math.inf:
+                raise ValueError(f"operators gives {token} the weight {weight!r}, not a number > 0")
+            if OPERATORS[token].arity == arity:
+                weights[token] = value
+        return weights
 
 
 @functools.cache
-def count_trees(internal_nodes: int) -> int:
-    """Number of unary-binary trees with so many internal nodes: 1, 2, 6, 22, 90, 394."""
+def count_trees(internal_nodes: int, unary: bool = True, binary: bool = True) -> int:
+    """Number of unary-binary trees with so many internal nodes: 1, 2, 6, 22, 90, 394.
+
+    Without unary nodes these are the Catalan numbers, without binary ones 1.
+    """
     if internal_nodes == 0:
         return 1
+    return sum(_subtree_counts(internal_nodes, unary, binary))
+
+
+def _subtree_counts(internal_nodes: int, unary: bool, binary: bool) -> list[int]:
+    """Trees with a unary root, then with a binary root and 0, 1, ... nodes on its left."""
     rest = internal_nodes - 1
-    return count_trees(rest) + sum(
-        count_trees(left) * count_trees(rest - left) for left in range(internal_nodes)
-    )
+    return [count_trees(rest, unary, binary) if unary else 0] + [
+        count_trees(left, unary, binary) * count_trees(rest - left, unary, binary) if binary else 0
+        for left in range(internal_nodes)
+    ]
 
 
-def sample_shape(internal_nodes: int, rng: np.random.Generator) -> list[int]:
+def sample_shape(
+    internal_nodes: int, rng: np.random.Generator, unary: bool = True, binary: bool = True
+) -> list[int]:
     """Arities in prefix order of a uniformly drawn unary-binary tree.
 
     Counting the subtrees exactly makes every shape equally likely, which is the
@@ -82,26 +147,29 @@ def sample_shape(internal_nodes: int, rng: np.random.Generator) -> list[int]:
     if internal_nodes == 0:
         return [0]
     rest = internal_nodes - 1
-    weights = [count_trees(rest)] + [
-        count_trees(left) * count_trees(rest - left) for left in range(internal_nodes)
-    ]
-    choice = _weighted(weights, rng)
+    choice = _weighted(_subtree_counts(internal_nodes, unary, binary), rng)
     if choice == 0:
-        return [1, *sample_shape(rest, rng)]
+        return [1, *sample_shape(rest, rng, unary, binary)]
     left = choice - 1
-    return [2, *sample_shape(left, rng), *sample_shape(rest - left, rng)]
+    return [
+        2,
+        *sample_shape(left, rng, unary, binary),
+        *sample_shape(rest - left, rng, unary, binary),
+    ]
 
 
-def _weighted(weights: list[float], rng: np.random.Generator) -> int:
-    return int(np.searchsorted(np.cumsum(weights), rng.random() * sum(weights), side="right"))
+def _weighted(weights: Iterable[float], rng: np.random.Generator) -> int:
+    """Index of a weight, drawn in proportion to it."""
+    ends = list(itertools.accumulate(weights))
+    return bisect.bisect(ends, rng.random() * ends[-1])
 
 
 def sample_magnitude(prior: EquationPrior, rng: np.random.Generator) -> float:
     """A positive constant: an integer or a real, by the prior's shares."""
     if rng.random() < prior.integer_probability:
         return float(rng.integers(1, int(prior.max_constant) + 1))
-    if rng.random() < prior.small_constant_share:
-        return float(10.0 ** rng.uniform(-2.0, np.log10(prior.max_constant)))
+    if rng.random() < prior.log_uniform_share:
+        return float(np.exp(rng.uniform(*np.log((prior.min_constant, prior.max_constant)))))
     return float(rng.uniform(0.0, prior.max_constant))
 
 
@@ -121,12 +189,12 @@ def sample_expression(prior: EquationPrior, rng: np.random.Generator) -> Express
     """A random right-hand side, not yet simplified."""
     if rng.random() < prior.law_share:
         return Expression(_sample_law(prior, rng))
-    if prior.uniform_sizes:
-        size = int(rng.integers(1, prior.max_operators + 1))
-    else:
-        sizes = [count_trees(k) for k in range(1, prior.max_operators + 1)]
-        size = 1 + _weighted(sizes, rng)
-    return Expression(tuple(_decorate(arity, prior, rng) for arity in sample_shape(size, rng)))
+    kinds = bool(prior.unary), bool(prior.binary)
+    sizes = prior.size_weights or [
+        count_trees(k, *kinds) for k in range(1, prior.max_operators + 1)
+    ]
+    shape = sample_shape(1 + _weighted(sizes, rng), rng, *kinds)
+    return Expression(tuple(_decorate(arity, prior, rng) for arity in shape))
 
 
 def _decorate(arity: int, prior: EquationPrior, rng: np.random.Generator) -> str | float:
@@ -134,40 +202,62 @@ def _decorate(arity: int, prior: EquationPrior, rng: np.random.Generator) -> str
         if rng.random() < prior.symbol_probability:
             return VARIABLE
         return sample_constant(prior, rng)
-    operators = BINARY if arity == 2 else UNARY
-    return operators[_weighted([op.probability for op in operators], rng)].token
+    return _draw(prior.binary if arity == 2 else prior.unary, rng)
+
+
+def _draw(weights: dict[str, float], rng: np.random.Generator) -> str:
+    return list(weights)[_weighted(weights.values(), rng)]
 
 
 def _sample_law(prior: EquationPrior, rng: np.random.Generator) -> Prefix:
-    """A sum of a few terms c*y**p, some with a saturating or periodic factor.
+    """A sum of terms or a product of factors, some times a function of y.
 
-    Covers the forms of growth, decay, harvesting, Hill and Michaelis-Menten
-    kinetics, and pendulum equations.
+    Covers the forms of growth, decay, harvesting, Allee thresholds, Hill and
+    Michaelis-Menten kinetics, and pendulum equations.
     """
-    powers = rng.permutation([0, 1, 1, 2, 2, 3, 4])
-    terms = [
-        _sample_term(int(power), prior, rng)
-        for power in sorted(set(powers[: rng.integers(1, 4)].tolist()), reverse=True)
-    ]
-    law = terms[0]
-    for term in terms[1:]:
-        law = ("add", *law, *term)
+    law = _sample_product(prior, rng) if rng.random() < 0.25 else _sample_sum(prior, rng)
     if rng.random() < 0.15:
-        argument = _power(int(rng.integers(1, 3)), prior, rng)
-        law = ("mul", *law, *_wrap(argument, prior, rng))
+        law = ("mul", *law, *_wrap(_power(int(rng.integers(1, 3)), prior, rng), prior, rng))
     return law
 
 
+def _sample_sum(prior: EquationPrior, rng: np.random.Generator) -> Prefix:
+    """Terms c*y**p with distinct powers p, some saturating, some a function of y."""
+    powers = rng.permutation([0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 4, 5])
+    distinct = sorted(set(powers[: rng.integers(1, 5)].tolist()), reverse=True)
+    terms = [_sample_term(power, prior, rng) for power in distinct]
+    return functools.reduce(lambda left, right: ("add", *left, *right), terms)
+
+
 def _sample_term(power: int, prior: EquationPrior, rng: np.random.Generator) -> Prefix:
-    term = (sample_constant(prior, rng),)
+    term: Prefix = (sample_constant(prior, rng),)
     if power:
         term = ("mul", *term, *_power(power, prior, rng))
     if rng.random() < 0.2:
-        denominator = ("add", sample_constant(prior, rng), *_power(max(power, 1), prior, rng))
-        term = ("div", *term, *denominator)
+        term = ("div", *term, *_saturation(max(power, 1), prior, rng))
     elif rng.random() < 0.15:
         term = ("mul", sample_constant(prior, rng), *_wrap(_power(1, prior, rng), prior, rng))
     return term
+
+
+def _sample_product(prior: EquationPrior, rng: np.random.Generator) -> Prefix:
+    """c * y**p * (c - y) ..., some saturating, some with one more term."""
+    law: Prefix = (sample_constant(prior, rng),)
+    power = int(rng.integers(0, 3))
+    if power:
+        law = ("mul", *law, *_power(power, prior, rng))
+    for _ in range(rng.integers(1, 3)):
+        law = ("mul", *law, "sub", sample_magnitude(prior, rng), VARIABLE)
+    if rng.random() < 0.4:
+        law = ("div", *law, *_saturation(int(rng.integers(1, 4)), prior, rng))
+    if rng.random() < 0.3:
+        law = ("add", *law, *_sample_term(int(rng.integers(0, 3)), prior, rng))
+    return law
+
+
+def _saturation(power: int, prior: EquationPrior, rng: np.random.Generator) -> Prefix:
+    """The denominator c + y**p."""
+    return ("add", sample_constant(prior, rng), *_power(power, prior, rng))
 
 
 def _power(power: int, prior: EquationPrior, rng: np.random.Generator) -> Prefix:
@@ -180,5 +270,4 @@ def _wrap(argument: Prefix, prior: EquationPrior, rng: np.random.Generator) -> P
     """A unary function of an argument, often with a coefficient inside."""
     if rng.random() < 0.6:
         argument = ("mul", sample_constant(prior, rng), *argument)
-    operator = UNARY[_weighted([op.probability for op in UNARY], rng)]
-    return (operator.token, *argument)
+    return (_draw(prior.unary, rng), *argument) if prior.unary else argument

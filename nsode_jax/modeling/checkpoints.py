@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import grain
 import jax
 import orbax.checkpoint as ocp
 
@@ -31,27 +30,31 @@ class TrainingCheckpoints:
         """Step of the newest complete checkpoint, None if there is none."""
         return self._manager.latest_step()
 
-    def save(self, step: int, state: Any, data: grain.DatasetIterator) -> None:
-        """Saves a pytree of arrays and the data iterator's position, in the background."""
+    def save(self, step: int, state: Any, position: dict[str, Any]) -> None:
+        """Saves a pytree of arrays and the position in the data, in the background.
+
+        Args:
+          step: of the run; a step that has been saved is not saved again.
+          state: a pytree of arrays.
+          position: plain JSON.
+        """
         if step == self.latest_step():
             return
         self._manager.save(
             step,
             args=ocp.args.Composite(
-                state=ocp.args.StandardSave(state),
-                data=grain.checkpoint.CheckpointSave(data),
+                state=ocp.args.StandardSave(state), data=ocp.args.JsonSave(position)
             ),
         )
 
-    def restore(self, state: Any, data: grain.DatasetIterator) -> tuple[int, Any]:
-        """The newest checkpoint; the data iterator is moved to its position.
+    def restore(self, state: Any) -> tuple[int, Any, dict[str, Any]]:
+        """The newest checkpoint.
 
         Args:
           state: a pytree with the shapes, dtypes and shardings to restore to.
-          data: an iterator made the same way as the saved one.
 
         Returns:
-          The step and the state.
+          The step, the state and the position in the data.
         """
         step = self._manager.latest_step()
         # Without a target Orbax returns optimizer states as plain lists.
@@ -59,11 +62,10 @@ class TrainingCheckpoints:
         restored = self._manager.restore(
             step,
             args=ocp.args.Composite(
-                state=ocp.args.StandardRestore(target),
-                data=grain.checkpoint.CheckpointRestore(data),
+                state=ocp.args.StandardRestore(target), data=ocp.args.JsonRestore()
             ),
         )
-        return step, restored.state
+        return step, restored.state, restored.data
 
     def close(self) -> None:
         """Waits for saves in the background."""

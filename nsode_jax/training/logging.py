@@ -10,6 +10,8 @@ from pathlib import Path
 
 from tensorboardX import SummaryWriter
 
+from nsode_jax.data.progress import clock
+
 
 class RunLogger:
     """Writes metrics to `metrics.jsonl` and TensorBoard files in the workdir."""
@@ -51,13 +53,8 @@ class ProgressLine:
         )
         print(
             f"step {step}/{self._steps}  loss {loss:.4f}  {rate:.0f} samples/s  "
-            f"{_clock(max(left, 0.0))} left",
+            f"{clock(max(left, 0.0))} left",
             file=sys.stderr,
             flush=True,
         )
         return rate
-
-
-def _clock(seconds: float) -> str:
-    hours, rest = divmod(int(seconds), 3600)
-    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}"

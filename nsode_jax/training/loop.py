@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import grain
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
-from nsode_jax.data.pipeline import batches
-from nsode_jax.data.records import open_split
+from nsode_jax.data.generate import GenerationConfig
 from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.dynamics.corrupt import CorruptionConfig
 from nsode_jax.modeling.checkpoints import TrainingCheckpoints
 from nsode_jax.modeling.pretrained import export
 from nsode_jax.modeling.transformer import Model, ModelConfig, Params
+from nsode_jax.training.inputs import Inputs
 from nsode_jax.training.logging import ProgressLine, RunLogger
 from nsode_jax.training.loss import decoder_inputs, two_hot_loss
 from nsode_jax.training.parallel import (
@@ -42,8 +40,10 @@ class TrainingConfig:
     """Training. The defaults are the paper's (appendix B.3) where it gives one.
 
     Attributes:
-      dataset: name of the TFDS data set.
-      data_dir: folder it was built in.
+      dataset: name of a TFDS data set, or `online:` and the name or the file of a
+        skeleton bank, for examples that are drawn as training goes.
+      data_dir: folder of the TFDS data set.
+      data_workers: processes that draw from a bank; threads that read a data set.
       steps: optimizer steps.
       batch_size: examples per step, over all devices.
       learning_rate: its peak, reached after the warm-up.
@@ -62,6 +62,7 @@ class TrainingConfig:
 
     dataset: str = "nsode/paper"
     data_dir: str = "~/nsode_data"
+    data_workers: int = 1
     steps: int = 1_000_000
     batch_size: int = 600
     learning_rate: float = 1e-4
@@ -165,16 +166,18 @@ def validate(step, params: Params, data: Iterator[Batch]) -> dict[str, float]:
 
 
 def train(
-    model_config: ModelConfig,
+    generation: GenerationConfig,
     corruption: CorruptionConfig,
+    model_config: ModelConfig,
     config: TrainingConfig,
     workdir: str | Path,
 ) -> dict[str, float]:
     """Trains until `steps` or `max_seconds`, resuming from the workdir's checkpoint.
 
     Args:
-      model_config: of the model.
+      generation: what is drawn, where the data set is a bank.
       corruption: what is done to the clean solutions.
+      model_config: of the model.
       config: of the training.
       workdir: for checkpoints, metrics and, with each checkpoint, the exported
         weights in `weights/`.
@@ -183,7 +186,7 @@ def train(
       The last validation metrics.
 
     Raises:
-      FileNotFoundError: if the data set has not been built.
+      FileNotFoundError: if the data set has not been built, or there is no bank.
       FloatingPointError: if the loss is not finite.
     """
     workdir = Path(workdir)
@@ -191,31 +194,25 @@ def train(
     vocabulary = Vocabulary()
     model = Model(model_config)
     optimizer = make_optimizer(config)
-    data_dir = str(Path(config.data_dir).expanduser())
-    form = model_config.example_format
-
-    def data(split: str, seed: int, repeat: bool) -> grain.IterDataset:
-        return batches(
-            open_split(config.dataset, split, data_dir),
-            form,
-            corruption,
-            batch_size=config.batch_size,
-            seed=seed,
-            repeat=repeat,
-            vocabulary=vocabulary,
-        )
-
+    inputs = Inputs(
+        config.dataset,
+        generation,
+        corruption,
+        model_config.example_format,
+        data_dir=config.data_dir,
+        batch_size=config.batch_size,
+        workers=config.data_workers,
+    )
     # Every process reads its own part of the data's random order.
-    train_data = iter(data("train", config.seed + 1_000_003 * jax.process_index(), True))
-    # Begun anew at each validation: the same examples with the same noise every time.
-    validation_data = data("validation", config.seed, False)
+    train_data = inputs.training(config.seed + 1_000_003 * jax.process_index())
     train_step, validation_step = make_train_step(model, optimizer), make_validation_step(model)
 
     state = init_state(model, optimizer, config.seed)
     checkpoints = TrainingCheckpoints(workdir / "checkpoints")
     first_step = 0
     if checkpoints.latest_step() is not None:
-        first_step, state = checkpoints.restore(state, train_data)
+        first_step, state, position = checkpoints.restore(state)
+        train_data.set_state(position)
         print(f"resumed from step {first_step}", flush=True)
     state = replicate(state)
 
@@ -235,14 +232,14 @@ def train(
         out_of_time = bool(config.max_seconds) and time.monotonic() - start > config.max_seconds
         last = step == config.steps or out_of_time
         if step % config.validate_every == 0 or last:
-            some = itertools.islice(validation_data, config.validation_batches)
+            some = inputs.validation(config.seed, config.validation_batches)
             validation = validate(validation_step, state.params, some)
             if logger:
                 logger.write(step, "validation", validation)
                 print(f"validation at {step}: " + _text(validation), flush=True)
         if step % config.save_every == 0 or last:
             on_host = unreplicate(state)
-            checkpoints.save(step, on_host, train_data)
+            checkpoints.save(step, on_host, train_data.get_state())
             if logger:
                 card = {
                     "dataset": config.dataset,
@@ -255,6 +252,7 @@ def train(
     if pending is not None:
         _log_training(*pending, logger, progress)
     checkpoints.close()
+    inputs.close()
     if logger:
         logger.close()
     return validation

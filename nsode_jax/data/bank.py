@@ -1,0 +1,222 @@
+"""The bank: unique skeletons, drawn once, in one small file.
+
+    {"format": "nsode_jax skeleton bank 1", "skeletons": 300000, ...}
+    add mul c y c
+    ...
+
+compressed by gzip, one key a line, in the order in which they were drawn: so a
+smaller bank is the beginning of a larger one.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import functools
+import gzip
+import hashlib
+import importlib.resources
+import itertools
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from nsode_jax.data.generate import GenerationConfig, draw_skeletons, split_of
+from nsode_jax.data.test_skeletons import is_held_out, known_keys
+from nsode_jax.data.workers import Workers
+from nsode_jax.expressions.expression import Skeleton
+
+Progress = Callable[[str, int, int], None]
+
+_FORMAT = "nsode_jax skeleton bank 1"
+_BATCHES_PER_PART = 40
+_MAX_EMPTY_BATCHES = 20
+_DRAWING = (
+    "prior",
+    "simplify",
+    "seconds_per_tree",
+    "max_complexity",
+    "known_test_skeletons",
+    "seed",
+)
+"""Fields of a `GenerationConfig` that decide which skeletons are drawn."""
+
+
+def silent(stage: str, done: int, total: int) -> None:
+    """A progress report that says nothing."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SkeletonBank:
+    """Unique skeletons.
+
+    Attributes:
+      keys: of the skeletons, in the order in which they were first drawn.
+      settings: the fields of the config that they were drawn with.
+      counts: trees drawn, and how many were dropped for what reason.
+    """
+
+    keys: tuple[str, ...]
+    settings: dict
+    counts: collections.Counter[str]
+
+    @classmethod
+    def draw(
+        cls,
+        config: GenerationConfig,
+        workers: Workers,
+        *,
+        folder: Path | None = None,
+        progress: Progress = silent,
+    ) -> SkeletonBank:
+        """Draws `num_skeletons` skeletons.
+
+        Args:
+          config: what to draw.
+          workers: who draws. Their number does not change the result.
+          folder: for parts of the work, so that a killed run goes on where it was.
+          progress: called with the stage, the amount done and the total.
+
+        Raises:
+          RuntimeError: if the prior holds fewer.
+        """
+        target, found = config.num_skeletons, dict.fromkeys(_known(config))
+        counts = collections.Counter({"known from the test sets": len(found)})
+        empty = 0
+        for keys, new_counts in _batches(config, workers, folder):
+            before = len(found)
+            found.update(dict.fromkeys(keys))
+            counts += new_counts
+            counts["duplicate skeleton"] += len(keys) - (len(found) - before)
+            progress("skeletons", min(len(found), target), target)
+            empty = 0 if len(found) > before else empty + 1
+            if len(found) >= target:
+                break
+            if empty >= _MAX_EMPTY_BATCHES:
+                raise RuntimeError(
+                    f"the prior holds no more than about {len(found)} skeletons; "
+                    f"lower num_skeletons from {target}"
+                )
+        return cls(tuple(itertools.islice(found, target)), _settings(config), +counts)
+
+    def save(self, path: str | Path) -> None:
+        """Writes the file; the same bank gives the same bytes."""
+        body = "\n".join(self.keys)
+        header = {
+            "format": _FORMAT,
+            "skeletons": len(self.keys),
+            "sha256": hashlib.sha256(body.encode()).hexdigest(),
+            "settings": self.settings,
+            "counts": dict(sorted(self.counts.items())),
+        }
+        text = json.dumps(header) + "\n" + body + "\n"
+        write_atomically(path, gzip.compress(text.encode(), compresslevel=9, mtime=0))
+
+    @classmethod
+    def load(cls, path: str | Path) -> SkeletonBank:
+        """Reads a file, or the bank of that name which ships with the package (`base`).
+
+        Raises:
+          FileNotFoundError: if there is none.
+          ValueError: if the file is damaged or no bank.
+        """
+        data = _resolve(path)
+        try:
+            text = gzip.decompress(data).decode()
+            first, _, body = text.rstrip("\n").partition("\n")
+            header = json.loads(first)
+            known = header["format"] == _FORMAT
+        except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{path} is damaged or no skeleton bank") from error
+        if not known:
+            raise ValueError(f"{path} has the format {header['format']!r}, not {_FORMAT!r}")
+        if hashlib.sha256(body.encode()).hexdigest() != header["sha256"]:
+            raise ValueError(f"{path} is damaged: its checksum differs")
+        return cls(
+            tuple(body.split("\n")), header["settings"], collections.Counter(header["counts"])
+        )
+
+    def constant_sets(self, config: GenerationConfig) -> tuple[int, ...]:
+        """How many sets of constants each skeleton gets."""
+        lengths = [key.count(" ") + 1 for key in self.keys]
+        sharing = collections.Counter(lengths)
+        most = max(sharing.values())
+        usual, limit = config.constants_per_skeleton, config.max_constants_per_skeleton
+        sets = {n: max(usual, min(limit, round(usual * most / sharing[n]))) for n in sharing}
+        return tuple(sets[n] for n in lengths)
+
+    def work(self, config: GenerationConfig, split: str) -> list[tuple[str, int]]:
+        """(key, number of sets of constants) of each skeleton of a split."""
+        return [
+            (key, sets)
+            for key, sets in zip(self.keys, self.constant_sets(config), strict=True)
+            if split_of(key, config.validation_share) == split
+        ]
+
+
+def _known(config: GenerationConfig) -> Iterator[str]:
+    """Keys that come first: those of the test sets that fit, and are not held out."""
+    for key in known_keys() if config.known_test_skeletons else ():
+        skeleton = Skeleton.from_key(key)
+        if len(skeleton.tokens) <= config.max_complexity and not is_held_out(skeleton):
+            yield key
+
+
+def _settings(config: GenerationConfig) -> dict:
+    fields = dataclasses.asdict(config)
+    return json.loads(json.dumps({name: fields[name] for name in _DRAWING}))
+
+
+def _batches(
+    config: GenerationConfig, workers: Workers, folder: Path | None
+) -> Iterator[tuple[list[str], collections.Counter[str]]]:
+    """Batches in order; from the folder those which an earlier run has left there."""
+    draw = functools.partial(draw_skeletons, config)
+    if folder is None:
+        yield from workers.map(draw, itertools.count())
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    settings, start = _settings(config), 0
+    for part in itertools.count():
+        path = folder / f"part-{part:05d}.json"
+        if not path.exists():
+            break
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content["settings"] != settings:
+            raise ValueError(f"{folder} was begun with other settings; delete it to start anew")
+        for keys, counts in content["batches"]:
+            yield keys, collections.Counter(counts)
+        start += len(content["batches"])
+    unsaved: list = []
+    for keys, counts in workers.map(draw, itertools.count(start)):
+        unsaved.append((keys, counts))
+        if len(unsaved) == _BATCHES_PER_PART:
+            path = folder / f"part-{start // _BATCHES_PER_PART:05d}.json"
+            content = {"settings": settings, "batches": unsaved}
+            write_atomically(path, json.dumps(content).encode())
+            start, unsaved = start + len(unsaved), []
+        yield keys, counts
+
+
+def _resolve(path: str | Path) -> bytes:
+    shipped = importlib.resources.files("nsode_jax.data") / "banks" / f"{path}.gz"
+    if os.sep not in str(path) and shipped.is_file():
+        return shipped.read_bytes()
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"no skeleton bank {path}")
+    return Path(path).read_bytes()
+
+
+def write_atomically(path: str | Path, data: bytes) -> None:
+    """Writes a file as a whole or not at all, even when the process is killed."""
+    path = Path(path)
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

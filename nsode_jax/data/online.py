@@ -1,0 +1,164 @@
+"""Endless fresh examples from a bank of skeletons, nothing stored.
+
+    bank -> constants, initial values, solutions -> corrupt and encode -> batches
+
+A chunk of some batches is a function of the seed and its number alone, so the
+examples do not depend on how many worker processes make them, and the position
+is the number of the next batch.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import functools
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from nsode_jax.data.bank import SkeletonBank
+from nsode_jax.data.encode import ExampleFormat
+from nsode_jax.data.examples import Example, corrupted_example, points_to_words
+from nsode_jax.data.generate import GenerationConfig, draw_records, stream
+from nsode_jax.data.vocabulary import Vocabulary
+from nsode_jax.data.workers import Workers
+from nsode_jax.dynamics.corrupt import CorruptionConfig
+from nsode_jax.expressions.expression import Skeleton
+
+_BATCHES_PER_CHUNK = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class OnlineConfig:
+    """All that decides the examples.
+
+    Attributes:
+      bank: file or name of a skeleton bank.
+      generation: distribution of constants, initial values and durations.
+      corruption: what is done to the clean solutions.
+      form: shapes of an example.
+      split: `train` or `validation`, by skeleton.
+      batch_size: examples per batch.
+      seed: of all random numbers.
+    """
+
+    bank: str
+    generation: GenerationConfig
+    corruption: CorruptionConfig
+    form: ExampleFormat
+    split: str
+    batch_size: int
+    seed: int
+
+
+class OnlineBatches(Iterator[Example]):
+    """An endless iterator over batches, as `pipeline.batches` yields them.
+
+    `words` [batch, points, channels, 2], `mask` [batch, points], `low` and
+    `fraction` [batch, length].
+    """
+
+    def __init__(self, config: OnlineConfig, processes: int | None = None):
+        """
+        Args:
+          config: what to draw.
+          processes: worker processes; all cores by default, 0 works in this one.
+
+        Raises:
+          FileNotFoundError: if there is no such bank.
+          ValueError: if the bank is damaged or has no skeleton of the split.
+        """
+        _Drawer.of(config)  # Refuses bad settings here, not in a worker.
+        self._config = config
+        self._workers = Workers(processes)
+        self._next = 0
+        self._batches: Iterator[Example] | None = None
+
+    def __next__(self) -> Example:
+        if self._batches is None:
+            self._batches = self._from(self._next)
+        batch = next(self._batches)
+        self._next += 1
+        return batch
+
+    def get_state(self) -> dict[str, Any]:
+        """The position, as plain JSON."""
+        return {"next_batch": self._next, "seed": self._config.seed}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Moves to a position.
+
+        Raises:
+          ValueError: if it is a position in other data.
+        """
+        if state.get("seed") != self._config.seed:
+            raise ValueError(
+                f"the position is one of seed {state.get('seed')}, not of {self._config.seed}"
+            )
+        self._next, self._batches = int(state["next_batch"]), None
+
+    def close(self) -> None:
+        """Ends the worker processes."""
+        self._workers.close()
+
+    def _from(self, position: int) -> Iterator[Example]:
+        chunk, skip = divmod(position, _BATCHES_PER_CHUNK)
+        draw = functools.partial(_draw_chunk, self._config)
+        chunks = self._workers.map(draw, itertools.count(chunk))
+        return itertools.islice(itertools.chain.from_iterable(chunks), skip, None)
+
+
+def _draw_chunk(config: OnlineConfig, chunk: int) -> list[Example]:
+    return _Drawer.of(config).chunk(chunk)
+
+
+class _Drawer:
+    """Draws chunks; made once per process, since it holds the bank."""
+
+    @classmethod
+    @functools.lru_cache(maxsize=4)
+    def of(cls, config: OnlineConfig) -> _Drawer:
+        return cls(config)
+
+    def __init__(self, config: OnlineConfig):
+        self._config, self._vocabulary = config, Vocabulary()
+        generation = config.generation
+        if config.form.max_length <= 1:
+            raise ValueError("max_length leaves no room for an expression")
+        work = [
+            (key, sets)
+            for key, sets in SkeletonBank.load(config.bank).work(generation, config.split)
+            if key.count(" ") + 1 < config.form.max_length
+        ]
+        if not work:
+            raise ValueError(f"the bank {config.bank} has no skeleton for {config.split}")
+        self._keys = [key for key, _ in work]
+        # A skeleton is as frequent as it would be in a stored data set.
+        self._ends = list(itertools.accumulate(sets for _, sets in work))
+
+    def chunk(self, number: int) -> list[Example]:
+        config = self._config
+        rng = stream(config.seed, "online", config.split, number)
+        size = config.batch_size * _BATCHES_PER_CHUNK
+        examples: list[Example] = []
+        while len(examples) < size:
+            key = self._keys[bisect.bisect(self._ends, rng.integers(self._ends[-1]))]
+            records, _ = draw_records(config.generation, Skeleton.from_key(key), rng)
+            examples += [
+                corrupted_example(record, config.form, config.corruption, self._vocabulary, rng)
+                for record in records
+                if len(record.skeleton.tokens) < config.form.max_length
+            ]
+        # Solutions of one equation come together; a chunk is mixed through.
+        order = rng.permutation(len(examples))[:size]
+        return [
+            _batch([examples[i] for i in order[start : start + config.batch_size]])
+            for start in range(0, size, config.batch_size)
+        ]
+
+
+def _batch(examples: list[Example]) -> Example:
+    names = examples[0]
+    return points_to_words({name: np.stack([e[name] for e in examples]) for name in names})

@@ -1,0 +1,37 @@
+"""Skeletons that the test sets presume known, or never seen, in training.
+
+Two lists of keys ship with the package, one key a line. `held_out.txt` are those
+of the test set `skeletons`: no data set or bank contains them, whatever the signs
+of the constants. `known.txt` are those of the test sets `iv` and `constants`
+(paper, section 3.1): other initial values and constants of skeletons that were
+trained on.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+
+from nsode_jax.expressions.expression import Skeleton
+
+
+def is_held_out(skeleton: Skeleton) -> bool:
+    """Whether it is one of the held-out skeletons, up to the signs of the constants."""
+    return skeleton.unsigned_key in held_out_keys()
+
+
+@functools.cache
+def held_out_keys() -> frozenset[str]:
+    """Unsigned keys of the skeletons that training must not see."""
+    return frozenset(_read("held_out.txt"))
+
+
+@functools.cache
+def known_keys() -> tuple[str, ...]:
+    """Keys of the skeletons that training is presumed to have seen."""
+    return _read("known.txt")
+
+
+def _read(name: str) -> tuple[str, ...]:
+    file = importlib.resources.files("nsode_jax.data") / "keys" / name
+    return tuple(file.read_text(encoding="utf-8").splitlines())

@@ -1,0 +1,115 @@
+"""Where training gets its batches: a stored data set, or fresh examples from a bank.
+
+Both yield the same dictionaries and say and take their position as plain JSON.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+from nsode_jax.data.encode import ExampleFormat
+from nsode_jax.data.examples import Example
+from nsode_jax.data.generate import GenerationConfig
+from nsode_jax.data.online import OnlineBatches, OnlineConfig
+from nsode_jax.dynamics.corrupt import CorruptionConfig
+
+ONLINE = "online:"
+"""Begins the name of a data set that is drawn from a bank: `online:base`."""
+
+
+class Positioned(Protocol):
+    """An endless iterator over batches with a position."""
+
+    def __next__(self) -> Example: ...
+
+    def get_state(self) -> dict[str, Any]: ...
+
+    def set_state(self, state: dict[str, Any]) -> None: ...
+
+
+class Inputs:
+    """The batches of a training run."""
+
+    def __init__(
+        self,
+        dataset: str,
+        generation: GenerationConfig,
+        corruption: CorruptionConfig,
+        form: ExampleFormat,
+        *,
+        data_dir: str,
+        batch_size: int,
+        workers: int,
+    ):
+        """
+        Args:
+          dataset: a TFDS data set (`nsode/small`), or `online:` and a bank.
+          generation: what is drawn from a bank.
+          corruption: what is done to the clean solutions.
+          form: shapes of an example.
+          data_dir: folder of the TFDS data set.
+          batch_size: examples per batch of this process.
+          workers: processes that draw from a bank, threads that read a stored data
+            set; 0 draws in this process.
+        """
+        self._dataset, self._generation, self._corruption = dataset, generation, corruption
+        self._form, self._batch_size, self._workers = form, batch_size, workers
+        self._data_dir = str(Path(data_dir).expanduser())
+        self._online: list[OnlineBatches] = []
+        self._validation: list[Example] | None = None
+
+    def training(self, seed: int) -> Positioned:
+        """Endless batches of the training split.
+
+        Raises:
+          FileNotFoundError: if the data set or the bank is not there.
+          ValueError: if it holds too little or is damaged.
+        """
+        if self._dataset.startswith(ONLINE):
+            return self._drawn("train", seed, self._workers)
+        return iter(self._stored("train", seed, repeat=True))
+
+    def validation(self, seed: int, batches: int) -> Iterator[Example]:
+        """The same batches of the validation split every time it is called."""
+        if self._dataset.startswith(ONLINE):
+            if self._validation is None:
+                drawn = self._drawn("validation", seed, 0)
+                self._validation = list(itertools.islice(drawn, batches))
+            return iter(self._validation)
+        return itertools.islice(self._stored("validation", seed, repeat=False), batches)
+
+    def close(self) -> None:
+        """Ends the worker processes."""
+        for batches in self._online:
+            batches.close()
+
+    def _drawn(self, split: str, seed: int, workers: int) -> OnlineBatches:
+        config = OnlineConfig(
+            self._dataset.removeprefix(ONLINE),
+            self._generation,
+            self._corruption,
+            self._form,
+            split,
+            self._batch_size,
+            seed,
+        )
+        self._online.append(OnlineBatches(config, workers))
+        return self._online[-1]
+
+    def _stored(self, split: str, seed: int, repeat: bool):
+        # Imported late: drawing from a bank needs neither TFDS nor Grain.
+        from nsode_jax.data.pipeline import batches
+        from nsode_jax.data.records import open_split
+
+        return batches(
+            open_split(self._dataset, split, self._data_dir),
+            self._form,
+            self._corruption,
+            batch_size=self._batch_size,
+            seed=seed,
+            repeat=repeat,
+            threads=max(self._workers, 1),
+        )

@@ -1,0 +1,188 @@
+"""Data sets on disk: killed, damaged, repeated, refused; always the same bytes."""
+
+import dataclasses
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from configs import smoke
+from data_builders.nsode.nsode_dataset_builder import Builder
+from nsode_jax.config import from_config_dict
+from nsode_jax.data import shards
+from nsode_jax.data.bank import SkeletonBank
+from nsode_jax.data.generate import skeleton_records
+from nsode_jax.data.records import features_to_record, open_split
+from nsode_jax.data.shards import SPLITS, write_dataset
+from nsode_jax.data.workers import Workers
+
+ROOT = Path(__file__).parent.parent
+OVERRIDES = {"records_per_shard": 20, "num_skeletons": 60}
+CONFIG = dataclasses.replace(from_config_dict(smoke.get_config()).generation, **OVERRIDES)
+
+
+def write(folder, config=CONFIG, processes=0):
+    builder = Builder(config="smoke", data_dir=str(folder))
+    with Workers(processes) as workers:
+        statistics, written = write_dataset(builder, config, workers)
+    return Path(builder.data_path), statistics, written
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory):
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture(scope="module")
+def dataset(data_dir):
+    return write(data_dir)
+
+
+def test_tfds_reads_the_generators_records_exactly(dataset, data_dir):
+    folder, statistics, _ = dataset
+    bank = SkeletonBank.load(folder / "skeletons.gz")
+    total = 0
+    for split in SPLITS:
+        expected = [
+            record
+            for work in bank.work(CONFIG, split)
+            for record in skeleton_records(CONFIG, work)[0]
+        ]
+        source = open_split("nsode/smoke", split, str(data_dir))
+        assert len(source) == len(expected) > 20
+        for i, record in enumerate(expected):
+            stored = features_to_record(source[i])
+            assert stored.skeleton == record.skeleton
+            assert stored.max_time == record.max_time
+            assert stored.constants.tobytes() == record.constants.tobytes()
+            assert stored.y.tobytes() == record.y.tobytes()
+        total += len(expected)
+    assert statistics.counts["kept"] == total == sum(statistics.complexities.values())
+
+
+def test_number_of_processes_does_not_change_a_byte(dataset, tmp_path):
+    folder, statistics, written = write(tmp_path, processes=2)
+    assert contents(folder) == contents(dataset[0])
+    assert statistics == dataset[1]
+    assert len(written) == len(dataset[2]) >= 6
+
+
+def test_a_complete_data_set_is_left_alone(dataset, data_dir):
+    before = contents(dataset[0])
+    _, statistics, written = write(data_dir)
+    assert not written
+    assert statistics == dataset[1]
+    assert contents(dataset[0]) == before
+
+
+@pytest.mark.parametrize("damage", ["flipped bit", "cut off", "missing", "no description"])
+def test_a_damaged_shard_is_written_again(dataset, tmp_path, damage):
+    shutil.copytree(dataset[0].parents[1], tmp_path / "nsode")
+    folder = tmp_path / "nsode" / "smoke" / dataset[0].name
+    shard = sorted(folder.glob("nsode-train.array_record-*"))[1]
+    if damage == "flipped bit":
+        data = bytearray(shard.read_bytes())
+        data[len(data) // 2] ^= 1
+        shard.write_bytes(bytes(data))
+    elif damage == "cut off":
+        shard.write_bytes(shard.read_bytes()[:1000])
+    elif damage == "missing":
+        shard.unlink()
+    else:
+        (folder / "shards" / f"{shard.name}.json").unlink()
+    _, _, written = write(tmp_path)
+    assert written == [shard.name]
+    assert contents(folder) == contents(dataset[0])
+
+
+def test_a_damaged_bank_is_drawn_again(dataset, tmp_path):
+    shutil.copytree(dataset[0].parents[1], tmp_path / "nsode")
+    folder = tmp_path / "nsode" / "smoke" / dataset[0].name
+    (folder / "skeletons.gz").write_bytes(b"damaged")
+    write(tmp_path)
+    assert contents(folder) == contents(dataset[0])
+
+
+def command(folder: Path) -> list[str]:
+    return [
+        sys.executable,
+        *("-m", "nsode_jax.generate", "--config", "configs/smoke.py"),
+        *("--data_dir", str(folder), "--processes", "2"),
+        *(f"--config.generation.{name}={value}" for name, value in OVERRIDES.items()),
+    ]
+
+
+def test_killed_at_any_moment_and_run_again_gives_the_same_bytes(dataset, tmp_path):
+    """The kills fall into drawing skeletons, writing shards and finishing alike."""
+    unfinished = tmp_path / "nsode" / "smoke" / f"{dataset[0].name}.unfinished"
+    for shards_before_kill in (1, 3):
+        run = subprocess.Popen(
+            command(tmp_path), cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
+        )
+        for _ in range(1200):
+            done = len(list(unfinished.glob("nsode-*-of-*[0-9]")))
+            if done >= shards_before_kill or run.poll() is not None:
+                break
+            time.sleep(0.02)
+        os.kill(run.pid, signal.SIGKILL)
+        run.communicate()
+        assert run.returncode == -signal.SIGKILL
+        assert unfinished.exists()
+        with pytest.raises(FileNotFoundError):
+            open_split("nsode/smoke", "train", str(tmp_path))
+    # What a kill in the middle of a write leaves behind.
+    (unfinished / "nsode-train.array_record-00002-of-00009.123.partial").write_bytes(b"half")
+    last = subprocess.run(command(tmp_path), cwd=ROOT, capture_output=True, text=True)
+    assert last.returncode == 0, last.stderr
+    assert "equations and solutions" in last.stdout
+    folder = tmp_path / "nsode" / "smoke" / dataset[0].name
+    found = contents(folder)
+    assert found.pop("statistics.png")
+    assert found == contents(dataset[0])
+
+
+def test_other_settings_are_refused_by_name(dataset, data_dir):
+    other = dataclasses.replace(
+        CONFIG, seed=5, prior=dataclasses.replace(CONFIG.prior, max_constant=9.0)
+    )
+    with pytest.raises(ValueError, match=r"seed was 0 and is 5; prior.max_constant was 10.0"):
+        write(data_dir, other)
+
+
+def test_two_runs_at_once_are_refused(tmp_path):
+    folder = tmp_path / "nsode" / "smoke"
+    folder.mkdir(parents=True)
+    with shards._lock(folder), pytest.raises(OSError, match="another run is writing to"):
+        write(tmp_path)
+
+
+def test_too_little_room_is_said_before_any_work(tmp_path):
+    huge = dataclasses.replace(CONFIG, num_skeletons=10**12)
+    with pytest.raises(OSError, match="GB free, but the data set needs at least"):
+        write(tmp_path, huge)
+    assert not list(tmp_path.rglob("*.unfinished"))
+
+
+def test_a_full_disk_leaves_no_half_shard(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(shards, "serializer", lambda: full)
+    with pytest.raises(OSError, match="No space left"):
+        write(tmp_path)
+    assert not list(tmp_path.rglob("*.partial"))
+    assert not list(tmp_path.rglob("nsode-*"))

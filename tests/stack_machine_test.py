@@ -1,0 +1,59 @@
+"""The compiled machine against NumPy, operator by operator and on random equations."""
+
+import numpy as np
+import pytest
+
+from nsode_jax.dynamics.stack_machine import Program
+from nsode_jax.expressions.expression import Expression
+from nsode_jax.expressions.operators import OPERATORS
+from nsode_jax.expressions.sampling import EquationPrior, sample_expression
+
+VALUES = np.array(
+    [-np.inf, -750.0, -2.5, -1.0, -0.3, -0.0, 0.0, 1e-200, 0.3, 1.0, 3.0, 750.0, np.inf, np.nan]
+)
+
+
+def assert_same(expression: Expression, y: np.ndarray = VALUES):
+    computed, expected = Program.from_expression(expression).evaluate(y), expression.evaluate(y)
+    np.testing.assert_allclose(computed, expected, rtol=1e-14, atol=0.0, err_msg=expression.infix)
+
+
+# A new row of the operator table fails here until the machine knows it.
+@pytest.mark.parametrize("token", OPERATORS)
+def test_every_operator_of_the_table_is_known(token):
+    if OPERATORS[token].arity == 1:
+        assert_same(Expression((token, "y")))
+        assert_same(Expression((token, -1.7)))
+    else:
+        for arguments in (("y", 1.7), (-1.7, "y"), ("y", "y"), (2.5, -1.7)):
+            assert_same(Expression((token, *arguments)))
+
+
+@pytest.mark.parametrize("exponent", [-17, -16, -3, -1, 0, 1, 2, 3, 8, 15, 16, 17, 0.7, 1e300])
+def test_powers(exponent):
+    assert_same(Expression(("pow", "y", float(exponent))))
+
+
+@pytest.mark.parametrize("text", ["y", "-3", "2 - (3 - y)", "(y - 1)/(y + (2 - (y - 3)*y))", "-y"])
+def test_arguments_keep_their_order(text):
+    assert_same(Expression.from_infix(text))
+
+
+def test_the_stack_is_as_deep_as_the_tree():
+    text = "y"
+    for i in range(40):
+        text = f"(y + {i})*({text})"
+    assert_same(Expression.from_infix(text), np.linspace(-2.0, 2.0, 9))
+
+
+def test_random_equations():
+    rng = np.random.default_rng(0)
+    y = rng.uniform(-5.0, 5.0, (40, 5))
+    agreeing = []
+    for _ in range(500):
+        expression = sample_expression(EquationPrior(), rng)
+        computed, expected = Program.from_expression(expression).evaluate(y), expression.evaluate(y)
+        assert computed.shape == y.shape
+        agreeing.append(np.isclose(computed, expected, rtol=1e-14, atol=0.0, equal_nan=True))
+    # The rest is ill-conditioned, such as the sine of a huge number.
+    assert np.mean(agreeing) > 0.998

@@ -1,0 +1,88 @@
+"""Worker processes: order, laziness, and their end."""
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from nsode_jax.data.workers import Workers, WorkersLost
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_results_come_in_the_order_of_endless_tasks(processes):
+    with Workers(processes) as workers:
+        squares = workers.map(_square, itertools.count())
+        assert list(itertools.islice(squares, 50)) == [i * i for i in range(50)]
+
+
+def test_errors_reach_the_caller():
+    with Workers(1) as workers, pytest.raises(ZeroDivisionError):
+        list(workers.map(_inverse, [1, 0]))
+
+
+def test_a_lost_worker_is_an_error_and_no_endless_wait():
+    with Workers(2) as workers, pytest.raises(WorkersLost, match="a worker process died"):
+        list(workers.map(_die, range(10)))
+
+
+def test_a_negative_number_is_refused():
+    with pytest.raises(ValueError, match="must not be negative"):
+        Workers(-1)
+
+
+def test_workers_end_when_their_parent_is_killed(tmp_path):
+    script = tmp_path / "parent.py"
+    script.write_text(
+        "import time\n"
+        "from nsode_jax.data.workers import Workers\n"
+        "from tests.workers_test import own_pid\n"
+        "if __name__ == '__main__':\n"
+        "    workers = Workers(1)\n"
+        "    print(next(workers.map(own_pid, [0])), flush=True)\n"
+        "    time.sleep(600)\n"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    worker = int(parent.stdout.readline())
+    os.kill(worker, 0)  # It is there.
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    for _ in range(200):
+        if not _is_running(worker):
+            return
+        time.sleep(0.1)
+    raise AssertionError("the worker outlived its parent by 20 s")
+
+
+def own_pid(_):
+    return os.getpid()
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def _square(x):
+    return x * x
+
+
+def _inverse(x):
+    return 1 / x
+
+
+def _die(_):
+    os.kill(os.getpid(), signal.SIGKILL)
