@@ -21,7 +21,9 @@ def get_config() -> ConfigDict:
         known_test_skeletons=False,
         validation_share=0.2,
     )
-    config.prior.update(max_operators=3, size_weights=(1.0, 1.0, 1.0), law_share=0.5, max_exponent=4.0)
+    config.prior.update(
+        max_operators=3, size_weights=(1.0, 1.0, 1.0), law_share=0.5, max_exponent=4.0
+    )
     config.solver.update(num_points=64, max_value=100.0)
     config.corruption.update(noisy_share=0.5, sparse_share=0.5)
     config.model.update(

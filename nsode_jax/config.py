@@ -95,14 +95,16 @@ def flags_parser(program: str) -> Callable[[Sequence[str]], list[str]]:
 
     def parse(argv: Sequence[str]) -> list[str]:
         try:
-            return flags.FLAGS(argv)
+            rest = flags.FLAGS(argv)
+            flags.FLAGS.config["generation"]  # One that could not be loaded shows only here.
+            return rest
         except AttributeError as error:
             field = str(error).strip("\"'")
             message = f"the config has no field {field}"
         except (flags.Error, OSError, TypeError, ValueError) as error:
             # Of a file that cannot be loaded, the last line tells why.
             lines = str(error).splitlines()
-            message = lines[-1 if "Failed loading config file" in lines[0] else 0].strip()
+            message = lines[-1 if "loading config file" in str(error) else 0].strip()
         print(f"{program}: error: {message}", file=sys.stderr)
         raise SystemExit(2)
 

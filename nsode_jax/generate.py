@@ -9,6 +9,7 @@ overridden, e.g. --config.generation.num_skeletons=1000.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -55,10 +56,10 @@ def _draw_bank(path: Path, config, workers, progress) -> None:
     from nsode_jax.expressions.expression import Skeleton
 
     _require_writable(path.parent)
-    bank = SkeletonBank.draw(
-        config, workers, folder=path.with_name(path.name + ".drawing"), progress=progress
-    )
+    parts = path.with_name(path.name + ".drawing")
+    bank = SkeletonBank.draw(config, workers, folder=parts, progress=progress)
     bank.save(path)
+    shutil.rmtree(parts, ignore_errors=True)
     progress.close()
     statistics = Statistics.of(Skeleton.from_key(key) for key in bank.keys)
     statistics.counts.update(bank.counts)

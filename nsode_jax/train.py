@@ -33,9 +33,7 @@ def main(argv: list[str]) -> int:
             f"(encoder {count['encoder'] / 1e6:.1f}M, decoder {count['decoder'] / 1e6:.1f}M)",
             flush=True,
         )
-        train(
-            config.generation, config.corruption, config.model, config.training, _WORKDIR.value
-        )
+        train(config.generation, config.corruption, config.model, config.training, _WORKDIR.value)
     except (OSError, ValueError) as error:
         print(f"nsode_jax.train: error: {error}", file=sys.stderr)
         return 2

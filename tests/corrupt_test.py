@@ -1,6 +1,7 @@
 """Noise, gaps, few points and windows."""
 
 import numpy as np
+import pytest
 
 from nsode_jax.dynamics.corrupt import CorruptionConfig, corrupt
 
@@ -61,3 +62,29 @@ def test_same_random_numbers_same_series():
     first = corrupt(T, Y, 128, config, np.random.default_rng(7))
     second = corrupt(T, Y, 128, config, np.random.default_rng(7))
     assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def test_dropped_points_are_up_to_half_and_in_order():
+    rng = np.random.default_rng(0)
+    config = CorruptionConfig(dropped_share=1.0, max_dropped=0.5)
+    sizes = []
+    for _ in range(300):
+        t, y = corrupt(T, Y, 100, config, rng)
+        assert (np.diff(t) > 0).all()
+        assert t[0] == 0.0
+        assert t.size == y.size
+        assert np.isin(y, Y).all()
+        sizes.append(t.size)
+    assert 50 <= min(sizes) < 55
+    assert 95 < max(sizes) <= 100
+    # Never fewer than discovery accepts.
+    t, _ = corrupt(T[:9], Y[:9], 9, CorruptionConfig(dropped_share=1.0, max_dropped=1.0), rng)
+    assert t.size >= 8
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("noisy_share", 1.1), ("max_dropped", -0.1), ("min_noise", 0.2)]
+)
+def test_impossible_settings_are_refused(field, value):
+    with pytest.raises(ValueError, match=field):
+        CorruptionConfig(**{field: value})

@@ -117,7 +117,9 @@ def test_durations_and_initial_values_of_the_wide_prior():
     config = dataclasses.replace(WIDE.generation, rescaled_share=0.0)
     keys = ["mul -c y", "add mul -c y c", "add mul -c pow y c mul c y"] * 60
     records = [
-        r for i, key in enumerate(keys) for r in draw_records(config, Skeleton.from_key(key), stream(i))[0]
+        r
+        for i, key in enumerate(keys)
+        for r in draw_records(config, Skeleton.from_key(key), stream(i))[0]
     ]
     durations = {record.max_time for record in records}
     assert len(durations) > 50

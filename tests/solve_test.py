@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from nsode_jax.dynamics.solve import (
+    Budget,
     SolverConfig,
     derivative_error,
     solutions,
@@ -154,3 +155,20 @@ def test_impossible_settings_are_refused(field, value):
 def test_lsoda_does_not_wait_for_numba():
     code = "import sys, nsode_jax.dynamics.solve; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_an_equation_that_takes_lsoda_too_long_is_given_up():
+    wild = Expression.from_infix("20*sin(20*y) + 21")
+    assert solve(wild, 0.0, T) is not None
+    budget = Budget(2_000)
+    assert solve(wild, 0.0, T, budget=budget) is None
+    assert budget.evaluations < 0
+    # What was solved before the budget was spent is kept.
+    y = solutions(wild, np.zeros(3), T, max_evaluations=400)
+    assert np.isnan(y).all()
+    slow = Expression.from_infix("-y")
+    one = Budget(10**6)
+    solve(slow, 1.0, T, budget=one)
+    used = 10**6 - one.evaluations
+    y = solutions(slow, np.ones(3), T, max_evaluations=2.5 * used)
+    assert np.isfinite(y).all(axis=1).tolist() == [True, True, False]

@@ -58,9 +58,7 @@ class Builder(tfds.core.GeneratorBasedBuilder):
     VERSION = _VERSION
     BUILDER_CONFIGS = [_config(name) for name in CONFIG_NAMES]
 
-    def __init__(
-        self, *, processes: int | None = None, progress: Progress = silent, **kwargs
-    ):
+    def __init__(self, *, processes: int | None = None, progress: Progress = silent, **kwargs):
         """
         Args:
           processes: worker processes; all cores by default.

@@ -145,9 +145,7 @@ def _refuse_other_settings(path: Path, config: GenerationConfig) -> None:
 
 
 def _require_room(folder: Path, config: GenerationConfig) -> None:
-    records = (
-        config.num_skeletons * config.constants_per_skeleton * config.initial_values_per_ode
-    )
+    records = config.num_skeletons * config.constants_per_skeleton * config.initial_values_per_ode
     needed = _LEAST_KEPT * records * (8 * config.solver.num_points + _BYTES_PER_RECORD)
     free = shutil.disk_usage(folder).free
     if free < needed:

@@ -46,9 +46,7 @@ class Workers:
                 self.processes, context, _end_with, (there,)
             )
 
-    def map(
-        self, function: Callable[[Task], Result], tasks: Iterable[Task]
-    ) -> Iterator[Result]:
+    def map(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """Results in the order of the tasks, which may be endless.
 
         Args:

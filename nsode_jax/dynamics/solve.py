@@ -29,6 +29,8 @@ class SolverConfig:
       tolerance: relative and absolute tolerance of the method.
       max_steps: steps of dop853 for one whole solution; one that needs more is
         dropped. They oscillate wildly; LSODA needs more steps still.
+      max_evaluations: of f by LSODA for all solutions of an equation, the paper's
+        time limit per ODE; 5 million take some 5 seconds.
       max_time: T; solutions cover [0, T].
       num_points: number of points of the regular grid on [0, T].
       max_initial_value: initial values are drawn from (-max, max).
@@ -40,6 +42,7 @@ class SolverConfig:
     method: str = "lsoda"
     tolerance: float = 1e-9
     max_steps: int = 1000
+    max_evaluations: int = 5_000_000
     max_time: float = 4.0
     num_points: int = 1024
     max_initial_value: float = 5.0
@@ -58,8 +61,9 @@ class SolverConfig:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
         if not 0.0 <= self.min_range < math.inf:
             raise ValueError(f"min_range must not be negative, got {self.min_range}")
-        if self.max_steps < 1:
-            raise ValueError(f"max_steps must be at least 1, got {self.max_steps}")
+        for name in ("max_steps", "max_evaluations"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.num_points < _STENCIL.size:
             raise ValueError(f"num_points must be at least {_STENCIL.size}, got {self.num_points}")
 
@@ -83,6 +87,17 @@ def _central_stencil(half_width: int) -> Float[np.ndarray, "points"]:
 _STENCIL = _central_stencil(5)
 
 
+@dataclasses.dataclass
+class Budget:
+    """How often f may still be evaluated: a time limit that is the same on all machines."""
+
+    evaluations: float = math.inf
+
+
+class _BudgetSpent(Exception):
+    """Ends LSODA from within its callback."""
+
+
 def solve(
     expression: Expression,
     y0: float,
@@ -91,6 +106,7 @@ def solve(
     rtol: float = 1e-9,
     atol: float = 1e-9,
     max_steps: int = 500,
+    budget: Budget | None = None,
 ) -> Float[np.ndarray, "time"] | None:
     """The solution of dy/dt = f(y) from y(t[0]) = y0 by LSODA.
 
@@ -100,14 +116,18 @@ def solve(
       t: increasing times, shape [time].
       rtol, atol: tolerances.
       max_steps: steps allowed between two neighbouring times.
+      budget: evaluations of f allowed; what is used is taken off.
 
     Returns:
       y at the times, shape [time], or None where the solver fails: the solution
-      blows up, leaves the domain of f, or needs too many steps.
+      blows up, leaves the domain of f, or needs too many steps or evaluations.
     """
-    f = expression.compile()
+    f, budget = expression.compile(), budget or Budget()
 
     def derivative(y, _):
+        budget.evaluations -= 1
+        if budget.evaluations < 0:
+            raise _BudgetSpent
         try:
             # A Python float: arithmetic on NumPy scalars is slower, and warns
             # where this raises.
@@ -115,13 +135,16 @@ def solve(
         except (ArithmeticError, ValueError):
             return math.nan
 
-    if not math.isfinite(derivative((y0,), 0.0)):
+    try:
+        if not math.isfinite(derivative((y0,), 0.0)):
+            return None
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore", ODEintWarning)
+            y, info = odeint(
+                derivative, y0, t, rtol=rtol, atol=atol, mxstep=max_steps, full_output=True
+            )
+    except _BudgetSpent:
         return None
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore", ODEintWarning)
-        y, info = odeint(
-            derivative, y0, t, rtol=rtol, atol=atol, mxstep=max_steps, full_output=True
-        )
     y = y[:, 0]
     # A failed run still returns numbers, so both the status and the values count.
     return y if info["message"] == _SUCCESS and np.isfinite(y).all() else None
@@ -139,6 +162,7 @@ def solutions(
     rtol: float = 1e-9,
     atol: float = 1e-9,
     max_steps: int = 1000,
+    max_evaluations: float = math.inf,
 ) -> Float[np.ndarray, "n time"]:
     """The solutions of dy/dt = f(y) from several values at t[0].
 
@@ -149,6 +173,8 @@ def solutions(
       method: `lsoda` or `dop853`.
       rtol, atol: tolerances.
       max_steps: steps that dop853 may take for one solution.
+      max_evaluations: of f by LSODA, for all solutions; those that it has not
+        solved by then fail.
 
     Returns:
       y at the times, shape [n, time]; a row of NaN where the solver fails.
@@ -170,8 +196,9 @@ def solutions(
     if method != "lsoda":
         raise ValueError(f"method must be {' or '.join(METHODS)}, got {method!r}")
     y = np.full((len(initial_values), len(t)), math.nan)
+    budget = Budget(max_evaluations)
     for row, y0 in zip(y, initial_values):
-        solution = solve(expression, y0, t, rtol=rtol, atol=atol)
+        solution = solve(expression, y0, t, rtol=rtol, atol=atol, budget=budget)
         if solution is not None:
             row[:] = solution
     return y
@@ -224,6 +251,7 @@ def trusted_solutions(
         rtol=config.tolerance,
         atol=config.tolerance,
         max_steps=config.max_steps,
+        max_evaluations=config.max_evaluations,
     )
     (solved,) = np.nonzero(np.isfinite(y[:, 0]))
     kept = y[solved]

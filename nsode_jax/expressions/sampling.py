@@ -61,9 +61,7 @@ class EquationPrior:
         if self.max_constant < 2 or self.max_exponent < 2:
             raise ValueError("max_constant and max_exponent must be at least 2")
         if not 0.0 < self.min_constant < self.max_constant:
-            raise ValueError(
-                f"min_constant must lie in (0, max_constant), got {self.min_constant}"
-            )
+            raise ValueError(f"min_constant must lie in (0, max_constant), got {self.min_constant}")
         if self.size_weights and (
             len(self.size_weights) != self.max_operators
             or min(self.size_weights) < 0

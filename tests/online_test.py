@@ -1,0 +1,149 @@
+"""Endless fresh examples from a bank."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+
+from configs import base, smoke
+from nsode_jax.config import from_config_dict
+from nsode_jax.data.bank import SkeletonBank
+from nsode_jax.data.bits import words_to_float
+from nsode_jax.data.generate import split_of
+from nsode_jax.data.online import OnlineBatches, OnlineConfig
+from nsode_jax.data.vocabulary import Vocabulary
+from nsode_jax.data.workers import Workers
+from nsode_jax.dynamics.corrupt import CorruptionConfig
+from nsode_jax.dynamics.solve import solve
+
+SMOKE = from_config_dict(smoke.get_config())
+GENERATION = dataclasses.replace(SMOKE.generation, num_skeletons=300)
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory):
+    path = tmp_path_factory.mktemp("bank") / "bank.gz"
+    with Workers(0) as workers:
+        SkeletonBank.draw(GENERATION, workers).save(path)
+    form = SMOKE.model.example_format
+    return OnlineConfig(str(path), GENERATION, SMOKE.corruption, form, "train", 8, seed=0)
+
+
+def take(config, number, processes=0, state=None):
+    batches = OnlineBatches(config, processes)
+    if state:
+        batches.set_state(state)
+    drawn = list(itertools.islice(batches, number))
+    state = batches.get_state()
+    batches.close()
+    return drawn, state
+
+
+def same(a, b):
+    return all(np.array_equal(a[name], b[name]) for name in a)
+
+
+def test_batches_hold_trajectories_and_targets(config):
+    clean = dataclasses.replace(config, corruption=CorruptionConfig())
+    (batch, *_), _ = take(clean, 1)
+    assert batch["words"].shape == (8, 32, 3, 2)
+    assert batch["mask"].all()
+    vocabulary = Vocabulary()
+    for row in range(8):
+        expression = vocabulary.decode(batch["low"][row], batch["fraction"][row])
+        assert split_of(expression.skeleton.key, GENERATION.validation_share) == "train"
+        t, y, _ = words_to_float(batch["words"][row]).T
+        np.testing.assert_allclose(y, solve(expression, y[0], t), rtol=2e-2, atol=2e-2)
+
+
+def test_number_of_workers_does_not_change_the_examples(config):
+    alone, _ = take(config, 20)
+    together, _ = take(config, 20, processes=2)
+    assert all(same(a, b) for a, b in zip(alone, together, strict=True))
+
+
+@pytest.mark.parametrize("position", [1, 8, 11])
+def test_a_position_is_found_again(config, position):
+    """In the first chunk of batches, between two, and in the second."""
+    expected, _ = take(config, position + 3)
+    _, state = take(config, position)
+    resumed, _ = take(config, 3, processes=1, state=state)
+    assert all(same(a, b) for a, b in zip(expected[position:], resumed, strict=True))
+
+
+def test_nothing_repeats_and_seeds_differ(config):
+    batches, _ = take(config, 40)
+    trajectories = np.concatenate([b["words"].reshape(8, -1) for b in batches])
+    assert len(np.unique(trajectories, axis=0)) == len(trajectories)
+    other, _ = take(dataclasses.replace(config, seed=1), 1)
+    assert not same(batches[0], other[0])
+
+
+def test_solutions_of_one_equation_are_mixed_through(config):
+    batches, _ = take(config, 8)
+    equations = [b["low"].tobytes() + b["fraction"].tobytes() for b in batches]
+    assert len(set(equations)) == len(equations)
+    distinct = [len(np.unique(b["low"], axis=0)) for b in batches]
+    assert np.mean(distinct) > 4  # Of 8; side by side three share an equation.
+
+
+def test_validation_has_other_skeletons(config):
+    vocabulary = Vocabulary()
+
+    def skeletons(split):
+        batches, _ = take(dataclasses.replace(config, split=split), 16)
+        rows = [(b["low"][i], b["fraction"][i]) for b in batches for i in range(8)]
+        return {vocabulary.decode(*row).skeleton for row in rows}
+
+    assert not skeletons("train") & skeletons("validation")
+
+
+def test_frequencies_are_those_of_a_stored_data_set(config):
+    bank = SkeletonBank.load(config.bank)
+    work = dict(bank.work(GENERATION, "train"))
+    batches, _ = take(dataclasses.replace(config, batch_size=64), 40)
+    lengths = np.concatenate([(b["low"] != 0).sum(axis=1) - 1 for b in batches])
+    weights = {key: n / sum(work.values()) for key, n in work.items()}
+    share = sum(w for key, w in weights.items() if len(key.split()) <= 6)
+    # Equations differ in how many of their solutions can be trusted.
+    assert abs(np.mean(lengths <= 6) - share) < 0.15
+
+
+def test_what_cannot_be_drawn_is_refused_at_once(config):
+    with pytest.raises(FileNotFoundError, match="no skeleton bank"):
+        OnlineBatches(dataclasses.replace(config, bank="nothing"), 0)
+    with pytest.raises(ValueError, match="no skeleton for nowhere"):
+        OnlineBatches(dataclasses.replace(config, split="nowhere"), 0)
+    with pytest.raises(ValueError, match="seed 0, not of 1"):
+        take(dataclasses.replace(config, seed=1), 1, state={"next_batch": 3, "seed": 0})
+
+
+def test_the_shipped_bank_and_the_wide_prior():
+    wide = from_config_dict(base.get_config())
+    config = OnlineConfig(
+        "base",
+        wide.generation,
+        wide.corruption,
+        wide.model.example_format,
+        "train",
+        32,
+        seed=0,
+    )
+    batches, _ = take(config, 8)
+    vocabulary = Vocabulary()
+    longest, lasts = 0, []
+    for batch in batches:
+        for row in range(32):
+            expression = vocabulary.decode(batch["low"][row], batch["fraction"][row])
+            longest = max(longest, expression.complexity)
+            observed = batch["mask"][row]
+            t, y, _ = words_to_float(batch["words"][row][observed]).T
+            assert (np.diff(t) > 0).all()
+            assert t[0] == 0.0
+            lasts.append(t[-1])
+            assert 8 <= observed.sum() <= 128
+            assert np.abs(y).max() < 2 * wide.generation.solver.max_value
+    assert longest > 18
+    assert 0.1 < np.mean(np.asarray(lasts) < 2.0) < 0.6
+    assert 0.3 < np.mean(np.asarray(lasts) > 3.5)
