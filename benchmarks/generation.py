@@ -1,12 +1,18 @@
-"""How fast trajectories are generated, measured side by side on this machine.
+"""How fast training data are generated, measured side by side on this machine.
 
-    python benchmarks/generation.py [--odes 200] [--initial_values 5] [--seed 0]
+    python benchmarks/generation.py [--odes 200] [--initial_values 5] [--trees 2000]
 
 Solvers, on random equations of the paper's prior, all initial values counted,
 the ones without a solution too: SciPy's odeint (LSODA) with NumPy callbacks as
 SymPy makes them, odeint with `math` callbacks, and ours. They take turns
 equation by equation and processor time is counted, so other load on the machine
 slows all alike. Targets: 12 and 4 times the two, and 1.8 with two processes.
+
+Canonical forms, of random trees of the paper's prior: with and without SymPy's
+`simplify`, in turns. Target: 1,500 trees/s without.
+
+Examples, fresh from the shipped bank with the prior of configs/base.py, solved,
+corrupted and encoded: how many a core makes.
 """
 
 from __future__ import annotations
@@ -19,11 +25,14 @@ import multiprocessing
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import sympy
 from scipy.integrate import ODEintWarning, odeint
 
+from nsode_jax.config import load
+from nsode_jax.data.online import OnlineBatches, OnlineConfig
 from nsode_jax.dynamics import dop853
 from nsode_jax.dynamics.solve import (
     SolverConfig,
@@ -242,16 +251,69 @@ def solver_report(cases: list[Case]) -> Iterator[str]:
     yield from agreement(cases, results["odeint, math"], results["ours"])
 
 
+# --- canonical forms -------------------------------------------------------------
+
+
+def canonical_report(trees: int, seed: int) -> Iterator[str]:
+    """The lines of the part on canonical forms."""
+    rng = np.random.default_rng(seed)
+    start = time.process_time()
+    drawn = [sample_expression(EquationPrior(), rng) for _ in range(trees)]
+    sampling = time.process_time() - start
+    seconds, forms, dropped = [0.0, 0.0], ([], []), [0, 0]
+    for tree in drawn:
+        for simplify in (False, True):
+            start = time.process_time()
+            try:
+                forms[simplify].append(canonicalize(tree, simplify=simplify).skeleton)
+            except (NotRepresentable, TimeLimitExceeded) as error:
+                forms[simplify].append(None)
+                dropped[simplify] += isinstance(error, TimeLimitExceeded)
+            seconds[simplify] += time.process_time() - start
+    yield f"{trees} random trees, drawn at {trees / sampling:,.0f}/s"
+    both = [(plain, simple) for plain, simple in zip(*forms) if plain and simple]
+    for name, i in (("canonical form", 0), ("with simplify", 1)):
+        unique = len({pair[i] for pair in both})
+        yield (
+            f"{name:16}{trees / seconds[i]:10,.0f} trees/s on a core, {unique} skeletons of "
+            f"{len(both)} trees, {dropped[i]} took more than 1 s"
+        )
+
+
+# --- examples --------------------------------------------------------------------
+
+
+def online_report(batches: int = 40) -> str:
+    """The line on fresh examples from the bank."""
+    wide = load(Path(__file__).parents[1] / "configs" / "base.py")
+    config = OnlineConfig(
+        "base", wide.generation, wide.corruption, wide.model.example_format, "train", 64, seed=0
+    )
+    examples = OnlineBatches(config, processes=0)
+    next(examples)  # Reads the bank and compiles.
+    for _ in range(7):  # To the end of the chunk that is there already.
+        next(examples)
+    start = time.process_time()
+    for _ in range(batches):
+        next(examples)
+    seconds = time.process_time() - start
+    return f"fresh examples of configs/base.py: {64 * batches / seconds:,.0f} a second on a core"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--odes", type=int, default=200)
     parser.add_argument("--initial_values", type=int, default=5)
+    parser.add_argument("--trees", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     cases = draw_cases(args.odes, args.initial_values, args.seed)
     for line in solver_report(cases):
         print(line, flush=True)
     print(f"two processes instead of one: {scaling(cases):.2f} times as fast")
+    for line in canonical_report(args.trees, args.seed):
+        print(line, flush=True)
+    print(online_report())
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """Canonical forms and the sampler of trees."""
 
-import collections
 import os
 import subprocess
 import sys
@@ -19,12 +18,9 @@ from nsode_jax.expressions.canonical import (
     to_sympy,
 )
 from nsode_jax.expressions.expression import Expression, subtree_end
-from nsode_jax.expressions.operators import OPERATORS
 from nsode_jax.expressions.sampling import (
     EquationPrior,
-    count_trees,
     sample_expression,
-    sample_shape,
 )
 
 WIDE = EquationPrior(
@@ -244,49 +240,6 @@ def test_a_swallowed_time_limit_comes_again():
         spin(10)
     assert swallowed == 1
     assert time.process_time() - start < 1.0
-
-
-def test_trees_are_counted_and_drawn_uniformly():
-    assert [count_trees(n) for n in range(6)] == [1, 2, 6, 22, 90, 394]
-    rng = np.random.default_rng(0)
-    drawn = collections.Counter(tuple(sample_shape(3, rng)) for _ in range(22_000))
-    assert len(drawn) == 22
-    # Each count is binomial around 1000 with standard deviation 31.
-    assert all(850 < count < 1150 for count in drawn.values())
-
-
-def test_sizes_follow_the_number_of_trees():
-    rng = np.random.default_rng(0)
-    sizes = collections.Counter(
-        sum(token in OPERATORS for token in sample_expression(EquationPrior(), rng).prefix)
-        for _ in range(5000)
-    )
-    total = sum(count_trees(n) for n in range(1, 6))
-    for size in range(1, 6):
-        assert abs(sizes[size] / 5000 - count_trees(size) / total) < 0.03
-
-
-def test_decoration_follows_the_tables():
-    rng = np.random.default_rng(0)
-    tokens = collections.Counter()
-    for _ in range(3000):
-        tokens.update(
-            "constant" if not isinstance(t, str) else t
-            for t in sample_expression(EquationPrior(), rng).prefix
-        )
-    assert tokens["neg"] == 0
-    for group in (("add", "sub", "mul", "div", "pow"), ("sin", "cos", "exp", "sqrt", "log")):
-        total = sum(tokens[token] for token in group)
-        assert all(abs(tokens[token] / total - 0.2) < 0.02 for token in group)
-    leaves = tokens["y"] + tokens["constant"]
-    assert abs(tokens["y"] / leaves - 0.5) < 0.02
-
-
-def test_impossible_priors_are_refused():
-    with pytest.raises(ValueError, match="max_operators"):
-        EquationPrior(max_operators=0)
-    with pytest.raises(ValueError, match="symbol_probability"):
-        EquationPrior(symbol_probability=1.5)
 
 
 def test_subtree_end_of_every_position():

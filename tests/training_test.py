@@ -13,7 +13,9 @@ import pytest
 from configs import smoke
 from data_builders.nsode.nsode_dataset_builder import Builder
 from nsode_jax.config import defaults, from_config_dict, load
+from nsode_jax.data.bank import SkeletonBank
 from nsode_jax.data.vocabulary import Vocabulary
+from nsode_jax.data.workers import Workers
 from nsode_jax.decoding.propose import Proposer
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.modeling.pretrained import WeightsError, export, load_pretrained
@@ -64,6 +66,32 @@ def test_a_resumed_run_equals_an_undisturbed_one(run, training_config, tmp_path)
     assert [resumed[s]["loss"] for s in (20, 25, 30)] == [
         undisturbed[s]["loss"] for s in (20, 25, 30)
     ]
+
+
+def test_a_run_on_fresh_examples_resumes_where_it_was(tmp_path):
+    bank = tmp_path / "bank.gz"
+    with Workers(0) as workers:
+        SkeletonBank.draw(CONFIG.generation, workers).save(bank)
+    config = dataclasses.replace(
+        CONFIG.training,
+        dataset=f"online:{bank}",
+        steps=6,
+        log_every=1,
+        validate_every=3,
+        save_every=3,
+    )
+
+    def losses(folder, kind, **changes):
+        changed = dataclasses.replace(config, **changes)
+        train(CONFIG.generation, CONFIG.corruption, CONFIG.model, changed, folder)
+        return {step: row["loss"] for step, row in lines(folder, kind).items()}
+
+    undisturbed = losses(tmp_path / "a", "train")
+    assert len(set(undisturbed.values())) == 6
+    losses(tmp_path / "b", "train", steps=3)
+    # Another number of workers draws the same examples.
+    assert losses(tmp_path / "b", "train", data_workers=0) == undisturbed
+    assert sorted(lines(tmp_path / "b", "validation")) == [3, 6]
 
 
 def test_the_run_exports_weights_that_decode(run):
@@ -172,10 +200,14 @@ def test_configs_are_locked_and_complete():
         config.model.depth = 3
     with pytest.raises(TypeError):
         config.model.layers = "six"
-    fields = [name for section in config.values() for name in section]
-    assert len(fields) < 60
+    # Fewer than 60 for those who generate, and for those who train.
+    data = [f for name in ("prior", "solver", "generation") for f in config[name]]
+    training = [f for name in ("corruption", "model", "training") for f in config[name]]
+    assert len(data) + len(training) == sum(map(len, config.values()))
+    assert max(len(data), len(training)) < 60
     for path in sorted(Path("configs").glob("[a-z]*.py")):
-        assert load(path).training.dataset == f"nsode/{path.stem}"
+        name = f"online:{path.stem}" if path.stem == "base" else f"nsode/{path.stem}"
+        assert load(path).training.dataset == name
 
 
 def test_config_values_out_of_range_are_refused():
