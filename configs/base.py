@@ -24,11 +24,11 @@ def get_config() -> ConfigDict:
         max_complexity=31,
         constants_per_skeleton=2,
         max_constants_per_skeleton=120,
-        initial_values_per_ode=4,
-        min_time=0.5,
+        initial_values_per_ode=8,
+        min_time=1.0,
         heavy_initial_share=0.3,
         heavy_initial_values=(0.02, 50.0),
-        rescaled_share=0.4,
+        rescaled_share=0.6,
         rescaled_size=(0.5, 5.0),
     )
     config.prior.update(

@@ -64,7 +64,7 @@ def _draw_bank(path: Path, config, workers, progress) -> None:
     statistics = Statistics.of(Skeleton.from_key(key) for key in bank.keys)
     statistics.counts.update(bank.counts)
     print(f"{path}: {len(bank.keys):,} skeletons, {path.stat().st_size / 1e6:.1f} MB\n")
-    _print_report(statistics, path.with_suffix(".png"))
+    _print_report(statistics, path.with_suffix(".png"), "skeletons")
 
 
 def _write_dataset(data_dir: Path, config, workers, progress) -> None:
@@ -89,9 +89,9 @@ def _write_dataset(data_dir: Path, config, workers, progress) -> None:
     _print_report(statistics, Path(builder.data_path) / "statistics.png")
 
 
-def _print_report(statistics, picture: Path) -> None:
-    statistics.plot(picture)
-    print(f"{statistics.report()}\n\nAs a picture: {picture}")
+def _print_report(statistics, picture: Path, what: str = "examples") -> None:
+    statistics.plot(picture, what)
+    print(f"{statistics.report(what)}\n\nAs a picture: {picture}")
 
 
 def _require_writable(folder: Path) -> None:

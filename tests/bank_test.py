@@ -159,7 +159,8 @@ def test_the_shipped_bank():
 
 
 def test_held_out_means_whatever_the_signs():
-    key = next(iter(sorted(k for k in held_out_keys() if " c" in k)))
+    key = min(key for key in held_out_keys() if "c" in key.split())
     assert is_held_out(Skeleton.from_key(key))
-    assert is_held_out(Skeleton.from_key(key.replace(" c", " -c", 1)))
+    negative = ["-c" if token == "c" else token for token in key.split()]
+    assert is_held_out(Skeleton(tuple(negative)))
     assert not is_held_out(Skeleton.from_key("mul c y"))

@@ -51,7 +51,7 @@ def test_a_bank_is_drawn_into_a_file_with_a_report_and_a_picture(tmp_path):
     result = run("--config=configs/smoke.py", f"--bank={path}", "--processes=0")
     assert result.returncode == 0, result.stderr
     assert "40 skeletons" in result.stdout
-    assert "complexity of the examples" in result.stdout
+    assert "complexity of the skeletons" in result.stdout
     assert len(SkeletonBank.load(path).keys) == 40
     assert path.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["bank.gz", "bank.png"]

@@ -35,7 +35,7 @@ def test_report_and_picture(tmp_path):
     assert lines[1].split() == ["kept", "1,500"]
     row = next(line for line in lines if line.split()[:1] == ["3"])
     assert row.split() == ["3", "1,000", "66.7%", "#" * 40]
-    statistics.plot(tmp_path / "x.png", "title")
+    statistics.plot(tmp_path / "x.png", "equations")
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
     assert "none" in Statistics().report()
     Statistics().plot(tmp_path / "empty.png")

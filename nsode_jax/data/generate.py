@@ -213,13 +213,13 @@ def draw_records(
     counts["no trusted solution"] += len(initial_values) - len(kept)
     unit = 1.0
     if rescaled and kept:
-        unit = max(float(np.abs(y).max()) for y in kept) / size
-        other = _in_units(expression, unit, duration / solver.max_time)
-        if _belongs(other, skeleton, config):
-            counts["rescaled"] += len(kept)
-            expression, duration = other, solver.max_time
-        else:
-            unit = 1.0
+        largest = max(float(np.abs(y).max()) for y in kept)
+        for unit in (largest / size, 1.0):  # In other units of time alone, if need be.
+            other = _in_units(expression, unit, duration / solver.max_time)
+            if _belongs(other, skeleton, config):
+                counts["rescaled"] += len(kept)
+                expression, duration = other, solver.max_time
+                break
     if not _is_encodable(expression, config):
         counts["constant outside the grid"] += len(kept)
         return [], counts

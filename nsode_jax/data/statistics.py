@@ -63,16 +63,16 @@ class Statistics:
             collections.Counter(content["operators"]),
         )
 
-    def report(self) -> str:
-        """Tables of text."""
+    def report(self, what: str = "examples") -> str:
+        """Tables of text; `what` names the things that were counted."""
         sections = [
             _table("equations and solutions", self.counts.most_common()),
-            _table("complexity of the examples", sorted(self.complexities.items()), bars=True),
-            _table("operators in the examples", self.operators.most_common(), bars=True),
+            _table(f"complexity of the {what}", sorted(self.complexities.items()), bars=True),
+            _table(f"operators in the {what}", self.operators.most_common(), bars=True),
         ]
         return "\n\n".join(sections)
 
-    def plot(self, path: str | Path, title: str = "") -> None:
+    def plot(self, path: str | Path, what: str = "examples") -> None:
         """Draws both distributions, as the paper's figure 5 does, into a PNG file."""
         from matplotlib.figure import Figure
         from matplotlib.ticker import MaxNLocator
@@ -80,15 +80,13 @@ class Statistics:
         figure = Figure(figsize=(9, 3), layout="constrained")
         left, right = figure.subplots(1, 2)
         left.bar(list(self.complexities), list(self.complexities.values()), width=0.85)
-        left.set(xlabel="complexity (operators, variables, constants)", ylabel="examples")
+        left.set(xlabel="complexity (operators, variables, constants)", ylabel=what)
         left.xaxis.set_major_locator(MaxNLocator(integer=True))
         tokens = [token for token in OPERATORS if self.operators[token]]
         right.bar(tokens, [self.operators[token] for token in tokens], width=0.85)
         right.set(xlabel="operator", ylabel="occurrences")
         for axes in (left, right):
             axes.spines[["top", "right"]].set_visible(False)
-        if title:
-            figure.suptitle(title)
         figure.savefig(path, dpi=120)
 
 
