@@ -8,13 +8,14 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INSTALLED := $(VENV)/.installed
 DEV_INSTALLED := $(VENV)/.installed-dev
 
-.PHONY: help demo test lint train-small clean
+.PHONY: help demo test test-beam lint train-small clean
 
 help:
 	@echo "make demo         discover a law in examples/yeast_growth.csv"
 	@echo "make test         run the tests"
+	@echo "make test-beam    install Apache Beam and test data generation on it"
 	@echo "make lint         check style (ruff)"
-	@echo "make train-small  generate the data of configs/small.py and train it, into runs/small"
+	@echo "make train-small  train configs/small.py on fresh data, into runs/small"
 	@echo "make clean        remove .venv and all caches; runs/ stays"
 
 demo: $(INSTALLED)
@@ -23,14 +24,19 @@ demo: $(INSTALLED)
 test: $(DEV_INSTALLED)
 	$(BIN)/python -m pytest
 
+# Beam comes last: it brings older versions of protobuf and pyarrow.
+test-beam: $(DEV_INSTALLED)
+	@echo "Installing Apache Beam into $(VENV)"
+	@$(PIP) -e '.[dev,beam]'
+	$(BIN)/python -c 'import apache_beam'
+	$(BIN)/python -m pytest tests/beam_test.py
+
 lint: $(DEV_INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
 train-small: $(INSTALLED)
-	$(BIN)/python -m nsode_jax.generate --config configs/small.py --data_dir datasets
-	$(BIN)/python -m nsode_jax.train --config configs/small.py --workdir runs/small \
-	    --config.training.data_dir=datasets
+	$(BIN)/python -m nsode_jax.train --config configs/small.py --workdir runs/small
 
 # A name on the PATH is not enough: pyenv's shims exist without a Python behind them.
 $(BIN)/python:

@@ -206,7 +206,7 @@ def test_configs_are_locked_and_complete():
     assert len(data) + len(training) == sum(map(len, config.values()))
     assert max(len(data), len(training)) < 60
     for path in sorted(Path("configs").glob("[a-z]*.py")):
-        name = f"online:{path.stem}" if path.stem == "base" else f"nsode/{path.stem}"
+        name = "online:base" if path.stem in ("base", "small") else f"nsode/{path.stem}"
         assert load(path).training.dataset == name
 
 
