@@ -98,6 +98,19 @@ def test_records_of_a_skeleton_are_its_sets_one_after_the_other():
     assert counts["kept"] + counts["no trusted solution"] == 4 * CONFIG.initial_values_per_ode
 
 
+def test_sets_of_constants_are_unique():
+    # Without constants there is one equation, whatever the number of sets.
+    records, counts = skeleton_records(CONFIG, ("sin y", 5))
+    assert len(records) <= CONFIG.initial_values_per_ode
+    assert (counts["equations"], counts["constants drawn before"]) == (1, 4)
+    # Of integers from 2 to 4 as a coefficient there are three.
+    integers = dataclasses.replace(CONFIG.prior, integer_probability=1.0, max_constant=4.0)
+    config = dataclasses.replace(CONFIG, prior=integers)
+    records, counts = skeleton_records(config, ("mul -c y", 40))
+    assert {tuple(r.constants) for r in records} == {(-2.0,), (-3.0,), (-4.0,)}
+    assert counts["equations"] == 3
+
+
 def test_the_papers_numbers():
     config = from_config_dict(paper.get_config()).generation
     prior, solver = config.prior, config.solver

@@ -189,9 +189,19 @@ def _skeleton_of(tree: Expression, config: GenerationConfig) -> tuple[str, Skele
 
 
 def draw_records(
-    config: GenerationConfig, skeleton: Skeleton, rng: np.random.Generator
+    config: GenerationConfig,
+    skeleton: Skeleton,
+    rng: np.random.Generator,
+    known: set[tuple[float, ...]] | None = None,
 ) -> tuple[list[Record], collections.Counter[str]]:
     """One equation of a skeleton, its solutions, and how many were dropped why.
+
+    Args:
+      config: what to generate.
+      skeleton: of the equation.
+      rng: random numbers.
+      known: constants that were drawn before; the same are not used again, and the
+        new ones are added.
 
     Returns:
       At most `initial_values_per_ode` records, all of the same equation.
@@ -201,6 +211,11 @@ def draw_records(
     if expression is None:
         counts["no constants keep the skeleton"] += 1
         return [], counts
+    if known is not None:
+        if expression.constants in known:
+            counts["constants drawn before"] += 1
+            return [], counts
+        known.add(expression.constants)
     counts["equations"] += 1
     solver = config.solver
     duration = _log_uniform((config.min_time or solver.max_time, solver.max_time), rng)
@@ -287,10 +302,11 @@ def skeleton_records(
     """
     key, sets = work
     skeleton, rng = Skeleton.from_key(key), stream(config.seed, "solutions", key)
+    known: set[tuple[float, ...]] = set()
     records: list[Record] = []
     counts: collections.Counter[str] = collections.Counter()
     for _ in range(sets):
-        new_records, new_counts = draw_records(config, skeleton, rng)
+        new_records, new_counts = draw_records(config, skeleton, rng, known)
         records += new_records
         counts += new_counts
     return records, counts
