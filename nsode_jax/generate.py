@@ -51,10 +51,18 @@ def main(argv: list[str]) -> int:
 
 
 def _draw_bank(path: Path, config, workers, progress) -> None:
-    from nsode_jax.data.bank import SkeletonBank
+    from nsode_jax.data.bank import SkeletonBank, drawing_settings
     from nsode_jax.data.statistics import Statistics
     from nsode_jax.expressions.expression import Skeleton
 
+    if path.is_dir():
+        raise IsADirectoryError(f"--bank names a folder: {path}")
+    if path.exists():
+        there = SkeletonBank.load(path)
+        if there.settings != drawing_settings(config) or len(there.keys) != config.num_skeletons:
+            raise FileExistsError(f"{path} is a bank of other settings; delete it to draw anew")
+        print(f"{path} is complete and intact")
+        return
     _require_writable(path.parent)
     parts = path.with_name(path.name + ".drawing")
     bank = SkeletonBank.draw(config, workers, folder=parts, progress=progress)
@@ -64,7 +72,7 @@ def _draw_bank(path: Path, config, workers, progress) -> None:
     statistics = Statistics.of(Skeleton.from_key(key) for key in bank.keys)
     statistics.counts.update(bank.counts)
     print(f"{path}: {len(bank.keys):,} skeletons, {path.stat().st_size / 1e6:.1f} MB\n")
-    _print_report(statistics, path.with_suffix(".png"), "skeletons")
+    _print_report(statistics, Path(f"{path}.png"), "skeletons")
 
 
 def _write_dataset(data_dir: Path, config, workers, progress) -> None:
@@ -81,10 +89,8 @@ def _write_dataset(data_dir: Path, config, workers, progress) -> None:
     progress.close()
     if complete and not written:
         print(f"{builder.data_path} is complete and intact")
-        return
-    if complete:
+    elif complete:
         print(f"{builder.data_path}: {len(written)} damaged shards written again")
-        return
     print(f"{builder.data_path}: {statistics.counts['kept']:,} examples\n")
     _print_report(statistics, Path(builder.data_path) / "statistics.png")
 

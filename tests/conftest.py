@@ -1,5 +1,6 @@
 """Sets the stage before any test imports JAX."""
 
+import dataclasses
 import os
 import tempfile
 
@@ -17,7 +18,32 @@ _cache = tempfile.TemporaryDirectory(prefix="nsode_jax_compiled_")
 os.environ["JAX_COMPILATION_CACHE_DIR"] = _cache.name
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
 
+import pytest  # noqa: E402
 from absl import flags  # noqa: E402
 
 # Grain's worker processes and TFDS read absl flags, which nothing parses here.
 flags.FLAGS.mark_as_parsed()
+
+
+@pytest.fixture(scope="session")
+def smoke_config(tmp_path_factory):
+    """configs/smoke.py, with its data set generated."""
+    from configs import smoke
+    from data_builders.nsode.nsode_dataset_builder import Builder
+    from nsode_jax.config import from_config_dict
+
+    folder = tmp_path_factory.mktemp("data")
+    Builder(config="smoke", data_dir=str(folder), processes=2).download_and_prepare()
+    config = from_config_dict(smoke.get_config())
+    training = dataclasses.replace(config.training, data_dir=str(folder))
+    return dataclasses.replace(config, training=training)
+
+
+@pytest.fixture(scope="session")
+def smoke_run(smoke_config, tmp_path_factory):
+    """Workdir and last validation of a finished run of 30 steps on 8 devices."""
+    from nsode_jax.training.loop import train
+
+    c, workdir = smoke_config, tmp_path_factory.mktemp("run")
+    training = dataclasses.replace(c.training, log_every=1)
+    return workdir, train(c.generation, c.corruption, c.model, training, workdir)

@@ -53,8 +53,14 @@ def test_a_bank_is_drawn_into_a_file_with_a_report_and_a_picture(tmp_path):
     assert "40 skeletons" in result.stdout
     assert "complexity of the skeletons" in result.stdout
     assert len(SkeletonBank.load(path).keys) == 40
-    assert path.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["bank.gz", "bank.png"]
+    assert (tmp_path / "bank.gz.png").read_bytes().startswith(b"\x89PNG")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["bank.gz", "bank.gz.png"]
+    before = path.stat().st_mtime_ns
+    assert "is complete and intact" in run("--config=configs/smoke.py", f"--bank={path}").stdout
+    other = run("--config=configs/smoke.py", f"--bank={path}", "--config.generation.seed=1")
+    assert other.returncode == 2
+    assert "is a bank of other settings" in other.stderr
+    assert path.stat().st_mtime_ns == before
 
 
 def test_a_config_file_of_ones_own(tmp_path):

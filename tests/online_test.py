@@ -8,6 +8,7 @@ import pytest
 
 from configs import base, smoke
 from nsode_jax.config import from_config_dict
+from nsode_jax.data import online
 from nsode_jax.data.bank import SkeletonBank
 from nsode_jax.data.bits import words_to_float
 from nsode_jax.data.generate import split_of
@@ -115,8 +116,36 @@ def test_what_cannot_be_drawn_is_refused_at_once(config):
         OnlineBatches(dataclasses.replace(config, bank="nothing"), 0)
     with pytest.raises(ValueError, match="no skeleton for nowhere"):
         OnlineBatches(dataclasses.replace(config, split="nowhere"), 0)
-    with pytest.raises(ValueError, match="seed 0, not of 1"):
-        take(dataclasses.replace(config, seed=1), 1, state={"next_batch": 3, "seed": 0})
+
+
+@pytest.mark.parametrize(
+    "change", [{"seed": 1}, {"batch_size": 4}, {"split": "validation"}, {"bank": "base"}]
+)
+def test_a_position_in_other_data_is_refused(config, change):
+    _, state = take(config, 1)
+    with pytest.raises(ValueError, match="one in other data"):
+        take(dataclasses.replace(config, **change), 1, state=state)
+    with pytest.raises(ValueError, match="in a stored data set"):
+        take(config, 1, state={"next_index": 3})
+
+
+def test_processes_draw_other_examples_and_share_their_position(config):
+    other = dataclasses.replace(config, process=1)
+    ours, state = take(config, 3)
+    theirs, their_state = take(other, 3)
+    assert state == their_state
+    assert not any(same(a, b) for a, b in zip(ours, theirs, strict=True))
+    expected, _ = take(other, 5)
+    resumed, _ = take(other, 2, state=state)
+    assert all(same(a, b) for a, b in zip(expected[3:], resumed, strict=True))
+
+
+def test_settings_that_give_no_example_end_with_a_message(config, monkeypatch):
+    monkeypatch.setattr(online, "_MAX_BARREN", 50)
+    solver = dataclasses.replace(GENERATION.solver, min_range=1e9)
+    hopeless = dataclasses.replace(GENERATION, solver=solver)
+    with pytest.raises(RuntimeError, match="50 equations in a row gave no example .*min_range"):
+        take(dataclasses.replace(config, generation=hopeless), 1)
 
 
 def test_the_shipped_bank_and_the_wide_prior():

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import json
 import os
 import shutil
 import signal
@@ -89,7 +90,9 @@ def test_a_complete_data_set_is_left_alone(dataset, data_dir):
     assert contents(dataset[0]) == before
 
 
-@pytest.mark.parametrize("damage", ["flipped bit", "cut off", "missing", "no description"])
+@pytest.mark.parametrize(
+    "damage", ["flipped bit", "cut off", "missing", "no description", "wrong count", "other work"]
+)
 def test_a_damaged_shard_is_written_again(dataset, tmp_path, damage):
     shutil.copytree(dataset[0].parents[1], tmp_path / "nsode")
     folder = tmp_path / "nsode" / "smoke" / dataset[0].name
@@ -103,10 +106,33 @@ def test_a_damaged_shard_is_written_again(dataset, tmp_path, damage):
     elif damage == "missing":
         shard.unlink()
     else:
-        (folder / "shards" / f"{shard.name}.json").unlink()
+        description = folder / "shards" / f"{shard.name}.json"
+        content = json.loads(description.read_text())
+        if damage == "wrong count":
+            content["records"] += 1
+        elif damage == "other work":  # A whole shard, but of other skeletons.
+            content["holds"] = "0" * 64
+            del content["this"]
+            content["this"] = shards._sha256(json.dumps(content).encode())
+        description.write_text(json.dumps(content))
+        if damage == "no description":
+            description.unlink()
     _, _, written = write(tmp_path)
     assert written == [shard.name]
     assert contents(folder) == contents(dataset[0])
+
+
+def test_other_damage_is_mended_too(dataset, tmp_path):
+    shutil.copytree(dataset[0].parents[1], tmp_path / "nsode")
+    folder = tmp_path / "nsode" / "smoke" / dataset[0].name
+    (folder / "dataset_info.json").unlink()
+    (folder / "nsode-train.array_record-00000-of-00099").write_bytes(b"of another plan")
+    _, _, written = write(tmp_path)
+    assert not written
+    assert contents(folder) == contents(dataset[0])
+    (folder / "config.json").write_text("{")
+    with pytest.raises(ValueError, match="config.json is damaged; delete"):
+        write(tmp_path)
 
 
 def test_a_damaged_bank_is_drawn_again(dataset, tmp_path):
@@ -126,31 +152,41 @@ def command(folder: Path) -> list[str]:
     ]
 
 
+def is_shard(path: Path) -> bool:
+    return path.name.startswith("nsode-") and not path.name.endswith(".partial")
+
+
+MOMENTS = {
+    "drawing skeletons": lambda folder: (folder / "config.json").exists(),
+    "a few shards": lambda folder: sum(map(is_shard, folder.glob("nsode-*"))) >= 3,
+    "finishing": lambda folder: (folder / "features.json").exists(),
+}
+
+
 def test_killed_at_any_moment_and_run_again_gives_the_same_bytes(dataset, tmp_path):
-    """The kills fall into drawing skeletons, writing shards and finishing alike."""
-    unfinished = tmp_path / "nsode" / "smoke" / f"{dataset[0].name}.unfinished"
-    for shards_before_kill in (1, 3):
+    final = tmp_path / "nsode" / "smoke" / dataset[0].name
+    unfinished = final.with_name(f"{final.name}.unfinished")
+    kills = []
+    for moment, has_come in MOMENTS.items():
         run = subprocess.Popen(
-            command(tmp_path), cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
+            command(tmp_path), cwd=ROOT, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
         )
-        for _ in range(1200):
-            done = len(list(unfinished.glob("nsode-*-of-*[0-9]")))
-            if done >= shards_before_kill or run.poll() is not None:
-                break
-            time.sleep(0.02)
-        os.kill(run.pid, signal.SIGKILL)
-        run.communicate()
-        assert run.returncode == -signal.SIGKILL
-        assert unfinished.exists()
-        with pytest.raises(FileNotFoundError):
-            open_split("nsode/smoke", "train", str(tmp_path))
-    # What a kill in the middle of a write leaves behind.
-    (unfinished / "nsode-train.array_record-00002-of-00009.123.partial").write_bytes(b"half")
+        while run.poll() is None and not has_come(unfinished):
+            time.sleep(0.005)
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+        if run.returncode == -signal.SIGKILL:
+            kills.append(moment)
+        if not final.exists():
+            with pytest.raises(FileNotFoundError):
+                open_split("nsode/smoke", "train", str(tmp_path))
+    assert len(kills) >= 2  # The last moment is short and may have been missed.
+    if unfinished.exists():  # What a kill in the middle of a write leaves behind.
+        (unfinished / "nsode-train.array_record-00002-of-00009.1.partial").write_bytes(b"half")
     last = subprocess.run(command(tmp_path), cwd=ROOT, capture_output=True, text=True)
     assert last.returncode == 0, last.stderr
     assert "equations and solutions" in last.stdout
-    folder = tmp_path / "nsode" / "smoke" / dataset[0].name
-    found = contents(folder)
+    found = contents(final)
     assert found.pop("statistics.png")
     assert found == contents(dataset[0])
 
@@ -170,6 +206,18 @@ def test_two_runs_at_once_are_refused(tmp_path):
         write(tmp_path)
 
 
+def test_a_rerun_after_an_upgrade_is_refused_only_half_way(dataset, tmp_path):
+    shutil.copytree(dataset[0].parents[1], tmp_path / "nsode")
+    folder = tmp_path / "nsode" / "smoke" / dataset[0].name
+    content = json.loads((folder / "config.json").read_text())
+    content["versions"]["sympy"] = "0.1"
+    (folder / "config.json").write_text(json.dumps(content))
+    unfinished = folder.rename(folder.with_name(f"{folder.name}.unfinished"))
+    (unfinished / "dataset_info.json").unlink()
+    with pytest.raises(ValueError, match="versions.sympy was '0.1' and is"):
+        write(tmp_path)
+
+
 def test_too_little_room_is_said_before_any_work(tmp_path):
     huge = dataclasses.replace(CONFIG, num_skeletons=10**12)
     with pytest.raises(OSError, match="GB free, but the data set needs at least"):
@@ -177,12 +225,29 @@ def test_too_little_room_is_said_before_any_work(tmp_path):
     assert not list(tmp_path.rglob("*.unfinished"))
 
 
-def test_a_full_disk_leaves_no_half_shard(tmp_path, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(shards, "serializer", lambda: full)
-    with pytest.raises(OSError, match="No space left"):
-        write(tmp_path)
+def test_a_full_disk_leaves_no_half_shard(tmp_path):
+    """The writer of ArrayRecord takes everything, and fails when it is closed."""
+    script = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))\n"
+        "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "from tests.shards_test import write\n"
+        "try:\n    write(sys.argv[1])\nexcept (OSError, RuntimeError) as e:\n"
+        "    print('refused', e)\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert run.stdout.startswith("refused"), run.stderr
+    assert "File too large" in run.stdout
     assert not list(tmp_path.rglob("*.partial"))
     assert not list(tmp_path.rglob("nsode-*"))
+
+
+def test_an_empty_split_says_so(tmp_path):
+    write(tmp_path, dataclasses.replace(CONFIG, validation_share=0.0))
+    with pytest.raises(ValueError, match="the split validation of nsode/smoke in .* is empty"):
+        open_split("nsode/smoke", "validation", str(tmp_path))

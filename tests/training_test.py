@@ -1,45 +1,42 @@
-"""The training loop on the smoke config: it learns, saves, resumes and exports."""
+"""The training loop on the smoke config: it learns, saves, resumes, stops and exports."""
 
 import dataclasses
 import json
+import shutil
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 
 from configs import smoke
-from data_builders.nsode.nsode_dataset_builder import Builder
 from nsode_jax.config import defaults, from_config_dict, load
 from nsode_jax.data.bank import SkeletonBank
 from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.data.workers import Workers
 from nsode_jax.decoding.propose import Proposer
 from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.modeling.checkpoints import TrainingCheckpoints
 from nsode_jax.modeling.pretrained import WeightsError, export, load_pretrained
 from nsode_jax.modeling.transformer import Model
 from nsode_jax.training import loop
-from nsode_jax.training.loop import TrainingConfig, learning_rate, train
-from nsode_jax.training.parallel import replicate, shard, unreplicate
+from nsode_jax.training.logging import RunLogger
+from nsode_jax.training.run_config import ModelChanged
+from nsode_jax.training.validation import BestValidation
 
 CONFIG = from_config_dict(smoke.get_config())
 
 
-@pytest.fixture(scope="module")
-def training_config(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("data")
-    Builder(config="smoke", data_dir=str(folder), processes=2).download_and_prepare()
-    return dataclasses.replace(CONFIG.training, data_dir=str(folder))
+@pytest.fixture
+def train(smoke_config):
+    """Trains the smoke config, with changes, in a workdir."""
 
+    def run(workdir: Path, model=None, **changes) -> dict[str, float]:
+        c = smoke_config
+        training = dataclasses.replace(c.training, **{"log_every": 1, **changes})
+        return loop.train(c.generation, c.corruption, model or c.model, training, workdir)
 
-@pytest.fixture(scope="module")
-def run(training_config, tmp_path_factory):
-    """A finished run of 30 steps."""
-    workdir = tmp_path_factory.mktemp("run")
-    validation = train(CONFIG.generation, CONFIG.corruption, CONFIG.model, training_config, workdir)
-    return workdir, validation
+    return run
 
 
 def lines(workdir: Path, kind: str) -> dict[int, dict]:
@@ -47,57 +44,115 @@ def lines(workdir: Path, kind: str) -> dict[int, dict]:
     return {row["step"]: row for row in rows if row["kind"] == kind}
 
 
-def test_loss_falls(run):
-    workdir, validation = run
-    losses = {step: row["loss"] for step, row in lines(workdir, "train").items()}
-    assert sorted(losses) == [5, 10, 15, 20, 25, 30]
-    assert losses[30] < losses[5] - 0.3
+def losses(workdir: Path) -> dict[int, float]:
+    return {step: row["loss"] for step, row in lines(workdir, "train").items()}
+
+
+def copy_of_run(smoke_run, tmp_path: Path, step: int) -> Path:
+    """The finished run as it was when it had saved a step."""
+    workdir = tmp_path / "copy"
+    shutil.copytree(smoke_run[0], workdir)
+    for folder in (workdir / "checkpoints").iterdir():
+        if folder.name.isdigit() and int(folder.name) > step:
+            shutil.rmtree(folder)
+    return workdir
+
+
+def test_loss_falls_and_is_logged(smoke_run):
+    workdir, validation = smoke_run
+    found = losses(workdir)
+    assert sorted(found) == list(range(1, 31))
+    assert np.mean([found[s] for s in range(26, 31)]) < found[1] - 0.5
     assert sorted(lines(workdir, "validation")) == [15, 30]
     assert validation["loss"] == pytest.approx(lines(workdir, "validation")[30]["loss"])
+    assert set(validation) == {
+        "loss", "accuracy", "operator_accuracy", "variable_accuracy", "constant_accuracy",
+        "constant_error",
+    }  # fmt: skip
     assert list(workdir.glob("tensorboard/events*"))
+    row = lines(workdir, "train")[20]
+    assert row["samples_per_second"] > 0
+    assert row["tokens_per_second"] == pytest.approx(row["samples_per_second"] * (4 + 16))
+    assert 0 < row["flops_utilization"] < 1
+    assert 0 <= row["input_wait"] <= 1
+    assert row["skipped"] == 0
 
 
-def test_a_resumed_run_equals_an_undisturbed_one(run, training_config, tmp_path):
-    workdir, _ = run
-    half = dataclasses.replace(training_config, steps=15)
-    train(CONFIG.generation, CONFIG.corruption, CONFIG.model, half, tmp_path)
-    train(CONFIG.generation, CONFIG.corruption, CONFIG.model, training_config, tmp_path)
-    resumed, undisturbed = lines(tmp_path, "train"), lines(workdir, "train")
-    assert [resumed[s]["loss"] for s in (20, 25, 30)] == [
-        undisturbed[s]["loss"] for s in (20, 25, 30)
-    ]
+def test_a_resumed_run_equals_an_undisturbed_one(smoke_run, train, tmp_path, capsys):
+    workdir = copy_of_run(smoke_run, tmp_path, 15)
+    # What a killed run leaves: a checkpoint not written to its end, a line half written,
+    # and lines of steps that will be taken again.
+    checkpoints = workdir / "checkpoints"
+    unfinished = checkpoints / "20.orbax-checkpoint-tmp"
+    shutil.copytree(checkpoints / "15", unfinished)
+    (unfinished / "_CHECKPOINT_METADATA").unlink()
+    with (workdir / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 31, "kin')
+    validation = train(workdir)
+    assert losses(workdir) == losses(smoke_run[0])
+    assert validation == smoke_run[1]
+    said = capsys.readouterr().out
+    assert "resumed from step 15\n" in said
+    assert "changed" not in said
+    # A finished run has nothing to do, and says the same.
+    assert train(workdir) == validation
+    # Other settings may change, and are told.
+    train(workdir, steps=31, ema_decay=0.9)
+    said = capsys.readouterr().out
+    assert "changed since then: training.steps 30 -> 31; training.ema_decay 0.0 -> 0.9" in said
+    assert "done: 31 steps" in said
 
 
-def test_a_run_on_fresh_examples_resumes_where_it_was(tmp_path):
-    bank = tmp_path / "bank.gz"
+def test_a_changed_model_is_refused_by_name(smoke_run, train, tmp_path):
+    workdir = copy_of_run(smoke_run, tmp_path, 30)
+    wider = dataclasses.replace(CONFIG.model, hidden_width=128)
+    with pytest.raises(ModelChanged, match=r"model\.hidden_width is 128, .* has 64"):
+        train(workdir, model=wider)
+    with pytest.raises(ModelChanged, match="have hidden_width 64, the model of this run 128"):
+        train(tmp_path / "new", model=wider, init_from=str(workdir / "weights"))
+    (workdir / "config.json").unlink()
+    with pytest.raises(ModelChanged, match="nobody knows"):
+        train(workdir)
+
+
+def test_a_run_starts_from_exported_weights(smoke_run, train, tmp_path):
+    weights = smoke_run[0] / "weights"
+    _, params, _, card = load_pretrained(weights)
+    # The learning rate of the first step is 0, so the weights stay what they are.
+    train(tmp_path, init_from=str(weights), steps=1)
+    _, same, _, new_card = load_pretrained(tmp_path / "weights")
+    jax.tree.map(np.testing.assert_array_equal, same, params)
+    assert new_card["samples_seen"] == card["samples_seen"] + 8
+    # With a checkpoint there, it does not matter any more.
+    train(tmp_path, init_from="no-such-weights", steps=2)
+
+
+@pytest.fixture(scope="module")
+def bank(tmp_path_factory):
+    """A bank of the smoke config's skeletons."""
+    path = tmp_path_factory.mktemp("bank") / "bank.gz"
     with Workers(0) as workers:
-        SkeletonBank.draw(CONFIG.generation, workers).save(bank)
-    config = dataclasses.replace(
-        CONFIG.training,
-        dataset=f"online:{bank}",
-        steps=6,
-        log_every=1,
-        validate_every=3,
-        save_every=3,
-    )
+        SkeletonBank.draw(CONFIG.generation, workers).save(path)
+    return path
 
-    def losses(folder, kind, **changes):
-        changed = dataclasses.replace(config, **changes)
-        train(CONFIG.generation, CONFIG.corruption, CONFIG.model, changed, folder)
-        return {step: row["loss"] for step, row in lines(folder, kind).items()}
 
-    undisturbed = losses(tmp_path / "a", "train")
+def test_a_run_on_fresh_examples_resumes_where_it_was(train, tmp_path, bank):
+    online = dict(dataset=f"online:{bank}", validate_every=3, save_every=3)
+    train(tmp_path / "a", steps=6, **online)
+    undisturbed = losses(tmp_path / "a")
     assert len(set(undisturbed.values())) == 6
-    losses(tmp_path / "b", "train", steps=3)
+    train(tmp_path / "b", steps=3, **online)
     # Another number of workers draws the same examples.
-    assert losses(tmp_path / "b", "train", data_workers=0) == undisturbed
+    train(tmp_path / "b", steps=6, data_workers=0, **online)
+    assert losses(tmp_path / "b") == undisturbed
     assert sorted(lines(tmp_path / "b", "validation")) == [3, 6]
 
 
-def test_the_run_exports_weights_that_decode(run):
-    workdir, _ = run
+def test_the_run_exports_weights_that_decode(smoke_run):
+    workdir, _ = smoke_run
     proposer = Proposer.from_pretrained(workdir / "weights")
-    assert proposer.card["samples_seen"] == 30 * 8
+    best = min(lines(workdir, "validation").values(), key=lambda row: row["loss"])
+    assert proposer.card["samples_seen"] == best["step"] * 8
     t = np.linspace(0, 4, 20)
     series = [Trajectory(t, np.exp(-t)), Trajectory(t[:9], 1 + t[:9]), Trajectory(t, t**2)]
     proposals = proposer.propose(series, beams=4, samples=3)
@@ -116,58 +171,114 @@ def test_the_run_exports_weights_that_decode(run):
     assert [e.skeleton for e, _ in alone[0]] == [e.skeleton for e, _ in beam_only[1]]
 
 
-def test_gradients_are_the_same_on_one_and_on_eight_devices():
-    assert jax.local_device_count() == 8
-    model = Model(CONFIG.model)
-    optimizer = optax.sgd(1.0)
-    rng = np.random.default_rng(0)
-    batch = {
-        "words": rng.integers(0, 2**32, (8, 32, 3, 2), dtype=np.uint64).astype(np.uint32),
-        "mask": np.ones((8, 32), bool),
-        # The same number of positions on each device: means of means are the mean.
-        "low": np.full((8, 16), 3, np.int32),
-        "fraction": np.zeros((8, 16), np.float32),
-    }
-    state = loop.init_state(model, optimizer, 0)
-    step = loop.make_train_step(model, optimizer)
-    new, metrics = step(replicate(state), shard(batch))
-    new = unreplicate(new)
-    assert int(new.step) == 1
-
-    def loss(params):
-        return loop._metrics(model, params, jax.tree.map(jnp.asarray, batch))["loss"]
-
-    value, gradients = jax.value_and_grad(loss)(state.params)
-    np.testing.assert_allclose(metrics["loss"][0], value, rtol=1e-5)
-    for before, after, gradient in zip(
-        *map(jax.tree.leaves, (state.params, new.params, gradients)), strict=True
-    ):
-        np.testing.assert_allclose(before - after, gradient, atol=2e-6)
-
-
-def test_a_batch_that_devices_do_not_divide_is_an_error():
-    with pytest.raises(ValueError, match="8 local devices do not divide a batch of 12"):
-        shard({"x": np.zeros((12, 3))})
-
-
-def test_learning_rate_warms_up_and_stays():
-    schedule = learning_rate(TrainingConfig())
-    rates = [float(schedule(step)) for step in (0, 5000, 10_000, 500_000)]
-    np.testing.assert_allclose(rates, [0.0, 5e-5, 1e-4, 1e-4], rtol=1e-5)
-
-
-def test_cosine_decays_to_zero():
-    schedule = learning_rate(TrainingConfig(schedule="cosine", steps=1000, warmup_steps=100))
-    assert float(schedule(100)) == pytest.approx(1e-4)
-    assert 0 < float(schedule(900)) < 2e-5
-    assert float(schedule(1000)) == pytest.approx(0.0, abs=1e-9)
-
-
-def test_time_limit_ends_a_run_cleanly(training_config, tmp_path):
-    config = dataclasses.replace(training_config, steps=10**6, max_seconds=0.01)
-    train(CONFIG.generation, CONFIG.corruption, CONFIG.model, config, tmp_path)
+def test_time_limit_ends_a_run_cleanly(train, tmp_path, capsys):
+    train(tmp_path, steps=10**6, max_seconds=0.01)
     assert (tmp_path / "weights" / "model.json").is_file()
     assert lines(tmp_path, "validation")
+    assert "time is up" in capsys.readouterr().out
+
+
+class FakeValidation:
+    """Validation losses that a test prescribes."""
+
+    def __init__(self, monkeypatch, *losses: float):
+        self.left = list(losses)
+        monkeypatch.setattr(loop, "validate", lambda *_: {"loss": self.left.pop(0)})
+
+
+def test_best_checkpoint_and_weights_are_kept(train, tmp_path, monkeypatch):
+    FakeValidation(monkeypatch, 3.0, 1.0, 2.0, float("nan"), 1.5, 4.0)
+    train(tmp_path, steps=12, validate_every=2, save_every=2, keep_last=2)
+    checkpoints = TrainingCheckpoints(tmp_path / "checkpoints")
+    assert checkpoints.steps() == [4, 10, 12]
+    assert checkpoints.record()["best"] == {"loss": 1.0, "step": 4, "since": 4}
+    checkpoints.close()
+    *_, card = load_pretrained(tmp_path / "weights")
+    assert card["samples_seen"] == 4 * 8
+    assert card["validation"] == {"loss": 1.0}
+    assert not (tmp_path / "weights.old").exists()
+
+
+def test_early_stop(train, tmp_path, monkeypatch, capsys):
+    fake = FakeValidation(monkeypatch, 3.0, 2.0, 2.5, 2.5, 1.0)
+    train(tmp_path, steps=12, validate_every=2, patience=2)
+    assert max(losses(tmp_path)) == 8
+    assert "stopped early: 2 validations without improvement" in capsys.readouterr().out
+    # Started again it stays stopped, unless it may be more patient.
+    train(tmp_path, steps=12, validate_every=2, patience=2)
+    assert fake.left == [1.0]
+    train(tmp_path, steps=10, validate_every=2, patience=3)
+    assert fake.left == []
+
+
+def test_a_diverging_run_stops_with_its_last_good_parameters(train, tmp_path):
+    with pytest.raises(FloatingPointError, match="in 3 steps in a row"):
+        train(tmp_path, max_gradient_norm=1e-6, max_skipped=3)
+    checkpoints = TrainingCheckpoints(tmp_path / "checkpoints")
+    step = checkpoints.latest_step()
+    assert step in (3, 4)
+    state = checkpoints.state(jax.device_get(loop.init_state(Model(CONFIG.model), CONFIG.training)))
+    checkpoints.close()
+    assert state.skipped == step
+    jax.tree.map(np.testing.assert_array_equal, state.params, Model(CONFIG.model).init(0))
+    # It may be tried again with other settings.
+    train(tmp_path, max_skipped=3, steps=step + 2)
+    assert lines(tmp_path, "train")[step + 2]["skipped_in_a_row"] == 0
+
+
+def test_nothing_is_compiled_after_the_first_validation(train, tmp_path, monkeypatch):
+    compiled = []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, *_, **__: compiled.append(event) if "backend_compile" in event else None
+    )
+    seen = {}
+    write = RunLogger.write
+
+    def record(self, step, kind, metrics):
+        seen[kind, step] = len(compiled)
+        write(self, step, kind, metrics)
+
+    monkeypatch.setattr(RunLogger, "write", record)
+    try:
+        train(tmp_path, steps=9, validate_every=3, save_every=3)
+    finally:
+        jax.monitoring.clear_event_listeners()
+    assert seen["train", 1] > 0
+    assert seen["validation", 9] == seen["train", 4] == seen["train", 9]
+
+
+def test_workers_end_when_a_run_fails(train, tmp_path, bank, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("a bug")
+
+    ended = []
+    close = Workers.close
+    monkeypatch.setattr(loop, "validate", fail)
+    monkeypatch.setattr(Workers, "close", lambda self: (ended.append(self), close(self)))
+    with pytest.raises(RuntimeError, match="a bug"):
+        train(tmp_path, dataset=f"online:{bank}", validate_every=1, data_workers=1)
+    assert [w.processes for w in ended][0] == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"batch_size": 12}, "8 devices that accumulate 1 parts do not divide a batch of 12"),
+        ({"accumulate": 2}, "8 devices that accumulate 2 parts do not divide a batch of 8"),
+        ({"init_from": "no-such-weights"}, "neither a folder"),
+    ],
+)
+def test_impossible_runs_are_refused(train, tmp_path, change, message):
+    with pytest.raises(ValueError, match=message):
+        train(tmp_path, **change)
+
+
+def test_best_validation():
+    best = BestValidation()
+    assert [best.update(i, x) for i, x in enumerate((np.nan, 2.0, 2.0, 1.0, np.inf, 3.0))] == [
+        False, True, False, True, False, False,
+    ]  # fmt: skip
+    assert best == BestValidation(1.0, 3, 2)
 
 
 def test_exported_weights_are_verified(tmp_path):

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -86,3 +87,55 @@ def _inverse(x):
 
 def _die(_):
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _large(_):
+    return bytes(20_000_000)
+
+
+def test_closing_with_results_in_flight_does_not_hang(tmp_path):
+    script = tmp_path / "busy.py"
+    script.write_text(
+        "import itertools\n"
+        "from nsode_jax.data.workers import Workers\n"
+        "from tests.workers_test import _large\n"
+        "if __name__ == '__main__':\n"
+        "    workers = Workers(2)\n"
+        "    next(workers.map(_large, itertools.count()))\n"
+        "    workers.close()\n"
+        "    print('closed')\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, str(script)]
+    for _ in range(3):
+        run = subprocess.run(command, env=environment, capture_output=True, timeout=60)
+        assert run.stdout == b"closed\n"
+
+
+def _killed_while_sending(_):
+    threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    return bytes(400_000_000)
+
+
+def test_a_worker_killed_in_the_middle_of_a_result_is_seen():
+    with Workers(1) as workers, pytest.raises(WorkersLost):
+        list(workers.map(_killed_while_sending, range(3)))
+
+
+def _slow_square(x):
+    time.sleep(0.2)
+    return x * x
+
+
+def test_a_map_that_was_left_does_not_disturb_the_next():
+    with Workers(2) as workers:
+        # All are still busy with what nobody waits for.
+        assert next(workers.map(_slow_square, itertools.count())) == 0
+        assert list(workers.map(_slow_square, [3, 4, 5])) == [9, 16, 25]
+        assert list(workers.map(_square, [])) == []
+        assert next(workers.map(_square, itertools.count())) == 0
+        assert list(workers.map(_inverse, [1, 2, 4])) == [1.0, 0.5, 0.25]
+        with pytest.raises(ZeroDivisionError) as error:
+            list(workers.map(_inverse, [0]))
+        assert "in _inverse" in error.value.__notes__[0]
+        assert list(workers.map(_square, range(5))) == [0, 1, 4, 9, 16]

@@ -23,9 +23,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from nsode_jax.data.generate import GenerationConfig, draw_skeletons, split_of
-from nsode_jax.data.test_skeletons import is_held_out, known_keys
+from nsode_jax.data.reserved_skeletons import is_held_out, known_keys
 from nsode_jax.data.workers import Workers
-from nsode_jax.expressions.expression import Skeleton
 
 Progress = Callable[[str, int, int], None]
 
@@ -70,11 +69,12 @@ class SkeletonBank:
         folder: Path | None = None,
         progress: Progress = silent,
     ) -> SkeletonBank:
-        """Draws `num_skeletons` skeletons.
+        """Draws `num_skeletons` skeletons; those known from the test sets come first.
 
         Args:
           config: what to draw.
-          workers: who draws. Their number does not change the result.
+          workers: who draws. Their number does not change the result, unless SymPy's
+            `simplify` comes close to its time limit.
           folder: for parts of the work, so that a killed run goes on where it was.
           progress: called with the stage, the amount done and the total.
 
@@ -98,7 +98,12 @@ class SkeletonBank:
                     f"the prior holds no more than about {len(found)} skeletons; "
                     f"lower num_skeletons from {target}"
                 )
-        return cls(tuple(itertools.islice(found, target)), _settings(config), +counts)
+        return cls(tuple(itertools.islice(found, target)), drawing_settings(config), +counts)
+
+    @functools.cached_property
+    def sha256(self) -> str:
+        """Of the keys."""
+        return hashlib.sha256("\n".join(self.keys).encode()).hexdigest()
 
     def save(self, path: str | Path) -> None:
         """Writes the file; the same bank gives the same bytes."""
@@ -106,7 +111,7 @@ class SkeletonBank:
         header = {
             "format": _FORMAT,
             "skeletons": len(self.keys),
-            "sha256": hashlib.sha256(body.encode()).hexdigest(),
+            "sha256": self.sha256,
             "settings": self.settings,
             "counts": dict(sorted(self.counts.items())),
         }
@@ -152,18 +157,20 @@ class SkeletonBank:
             (key, sets)
             for key, sets in zip(self.keys, self.constant_sets(config), strict=True)
             if split_of(key, config.validation_share) == split
+            # An older bank may hold what has been held out since.
+            and not is_held_out(key)
         ]
 
 
 def _known(config: GenerationConfig) -> Iterator[str]:
     """Keys that come first: those of the test sets that fit, and are not held out."""
     for key in known_keys() if config.known_test_skeletons else ():
-        skeleton = Skeleton.from_key(key)
-        if len(skeleton.tokens) <= config.max_complexity and not is_held_out(skeleton):
+        if key.count(" ") < config.max_complexity and not is_held_out(key):
             yield key
 
 
-def _settings(config: GenerationConfig) -> dict:
+def drawing_settings(config: GenerationConfig) -> dict:
+    """The fields of a config that decide which skeletons are drawn, as plain JSON."""
     fields = dataclasses.asdict(config)
     return json.loads(json.dumps({name: fields[name] for name in _DRAWING}))
 
@@ -177,12 +184,15 @@ def _batches(
         yield from workers.map(draw, itertools.count())
         return
     folder.mkdir(parents=True, exist_ok=True)
-    settings, start = _settings(config), 0
+    settings, start = drawing_settings(config), 0
     for part in itertools.count():
         path = folder / f"part-{part:05d}.json"
         if not path.exists():
             break
-        content = json.loads(path.read_text(encoding="utf-8"))
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError:  # Damaged: this one is drawn again.
+            break
         if content["settings"] != settings:
             raise ValueError(f"{folder} was begun with other settings; delete it to start anew")
         for keys, counts in content["batches"]:

@@ -3,8 +3,9 @@
 Paper, section 2.1 and appendix B. All random numbers derive from the seed and a
 label (the number of a batch of trees, the key of a skeleton), so what is
 generated does not depend on how the work is shared. Limits on the work for one
-equation count evaluations, not seconds, for the same reason; only SymPy has a
-limit of processor time.
+equation count evaluations, not seconds, for the same reason. Only SymPy's
+`simplify` has a limit of processor time: a tree that comes close to it (about one
+in a thousand takes longer) may be dropped in one run and kept in another.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import hashlib
 
 import numpy as np
 from jaxtyping import Float
+from sympy.core.cache import clear_cache
 
-from nsode_jax.data.test_skeletons import is_held_out
+from nsode_jax.data.reserved_skeletons import is_held_out
 from nsode_jax.data.vocabulary import NotEncodable, Vocabulary
 from nsode_jax.dynamics.solve import SolverConfig, trusted_solutions
 from nsode_jax.expressions.canonical import (
@@ -158,6 +160,8 @@ def draw_skeletons(
 ) -> tuple[list[str], collections.Counter[str]]:
     """Keys of the skeletons of one batch of random trees, and how many were dropped why."""
     rng = stream(config.seed, "trees", batch)
+    if config.simplify:  # How long SymPy takes must not depend on what came before.
+        clear_cache()
     keys, counts = [], collections.Counter(trees=TREES_PER_BATCH)
     for _ in range(TREES_PER_BATCH):
         tree = sample_expression(config.prior, rng)
@@ -183,7 +187,7 @@ def _skeleton_of(tree: Expression, config: GenerationConfig) -> tuple[str, Skele
         return "constant equation", None
     if len(skeleton.tokens) > config.max_complexity:
         return "too long", None
-    if is_held_out(skeleton):
+    if is_held_out(skeleton.key):
         return "held out for testing", None
     return "", skeleton
 
@@ -192,36 +196,36 @@ def draw_records(
     config: GenerationConfig,
     skeleton: Skeleton,
     rng: np.random.Generator,
-    known: set[tuple[float, ...]] | None = None,
+    known: set[Expression] | None = None,
 ) -> tuple[list[Record], collections.Counter[str]]:
     """One equation of a skeleton, its solutions, and how many were dropped why.
+
+    A rescaled equation differs from all others, since its units are random.
 
     Args:
       config: what to generate.
       skeleton: of the equation.
       rng: random numbers.
-      known: constants that were drawn before; the same are not used again, and the
-        new ones are added.
+      known: equations that were drawn before; the same are not used again, and a new
+        one is added.
 
     Returns:
       At most `initial_values_per_ode` records, all of the same equation.
     """
     counts: collections.Counter[str] = collections.Counter()
+    known = set() if known is None else known
     expression = resample_constants(skeleton, config.prior, rng)
     if expression is None:
         counts["no constants keep the skeleton"] += 1
         return [], counts
-    if known is not None:
-        if expression.constants in known:
-            counts["constants drawn before"] += 1
-            return [], counts
-        known.add(expression.constants)
-    counts["equations"] += 1
     solver = config.solver
     duration = _log_uniform((config.min_time or solver.max_time, solver.max_time), rng)
     initial_values = _sample_initial_values(config, rng)
     rescaled = rng.random() < config.rescaled_share
     size = _log_uniform(config.rescaled_size, rng)
+    if not rescaled and expression in known:
+        counts["equation drawn before"] += 1
+        return [], counts
 
     t = np.linspace(0.0, duration, solver.num_points)
     kept = [y for y in trusted_solutions(expression, initial_values, solver, t) if y is not None]
@@ -238,6 +242,8 @@ def draw_records(
     if not _is_encodable(expression, config):
         counts["constant outside the grid"] += len(kept)
         return [], counts
+    known.add(expression)
+    counts["equations"] += 1
     counts["kept"] += len(kept)
     constants = np.asarray(expression.constants)
     return [Record(expression.skeleton, constants, duration, y / unit) for y in kept], counts
@@ -277,7 +283,7 @@ def _belongs(rescaled: Expression | None, skeleton: Skeleton, config: Generation
     if rescaled is None or not _is_encodable(rescaled, config):
         return False
     new, share = rescaled.skeleton, config.validation_share
-    return not is_held_out(new) and split_of(new.key, share) == split_of(skeleton.key, share)
+    return not is_held_out(new.key) and split_of(new.key, share) == split_of(skeleton.key, share)
 
 
 def _is_encodable(expression: Expression, config: GenerationConfig) -> bool:
@@ -302,7 +308,7 @@ def skeleton_records(
     """
     key, sets = work
     skeleton, rng = Skeleton.from_key(key), stream(config.seed, "solutions", key)
-    known: set[tuple[float, ...]] = set()
+    known: set[Expression] = set()
     records: list[Record] = []
     counts: collections.Counter[str] = collections.Counter()
     for _ in range(sets):

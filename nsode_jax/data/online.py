@@ -10,8 +10,10 @@ is the number of the next batch.
 from __future__ import annotations
 
 import bisect
+import collections
 import dataclasses
 import functools
+import hashlib
 import itertools
 from collections.abc import Iterator
 from typing import Any
@@ -28,6 +30,7 @@ from nsode_jax.dynamics.corrupt import CorruptionConfig
 from nsode_jax.expressions.expression import Skeleton
 
 _BATCHES_PER_CHUNK = 8
+_MAX_BARREN = 2000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +45,7 @@ class OnlineConfig:
       split: `train` or `validation`, by skeleton.
       batch_size: examples per batch.
       seed: of all random numbers.
+      process: of several that draw different examples from one seed.
     """
 
     bank: str
@@ -51,6 +55,13 @@ class OnlineConfig:
     split: str
     batch_size: int
     seed: int
+    process: int = 0
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """Of all that decides the examples, but for the process."""
+        text = f"{dataclasses.replace(self, process=0)} {SkeletonBank.load(self.bank).sha256}"
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 class OnlineBatches(Iterator[Example]):
@@ -84,8 +95,8 @@ class OnlineBatches(Iterator[Example]):
         return batch
 
     def get_state(self) -> dict[str, Any]:
-        """The position, as plain JSON."""
-        return {"next_batch": self._next, "seed": self._config.seed}
+        """The position, as plain JSON; the same for all processes of a run."""
+        return {"next_batch": self._next, "data": self._config.fingerprint}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Moves to a position.
@@ -93,9 +104,12 @@ class OnlineBatches(Iterator[Example]):
         Raises:
           ValueError: if it is a position in other data.
         """
-        if state.get("seed") != self._config.seed:
+        if "next_batch" not in state:
+            raise ValueError("the saved position is one in a stored data set, not in a bank")
+        if state["data"] != self._config.fingerprint:
             raise ValueError(
-                f"the position is one of seed {state.get('seed')}, not of {self._config.seed}"
+                "the saved position is one in other data: the bank, the generation, corruption "
+                "or model settings, the batch size or the seed have changed"
             )
         self._next, self._batches = int(state["next_batch"]), None
 
@@ -135,22 +149,31 @@ class _Drawer:
         if not work:
             raise ValueError(f"the bank {config.bank} has no skeleton for {config.split}")
         self._keys = [key for key, _ in work]
-        # A skeleton is as frequent as it would be in a stored data set.
+        # A skeleton is drawn as often as it would get constants in a stored data set.
         self._ends = list(itertools.accumulate(sets for _, sets in work))
 
     def chunk(self, number: int) -> list[Example]:
         config = self._config
-        rng = stream(config.seed, "online", config.split, number)
+        rng = stream(config.seed, "online", config.split, config.process, number)
         size = config.batch_size * _BATCHES_PER_CHUNK
         examples: list[Example] = []
+        dropped: collections.Counter[str] = collections.Counter()
+        barren = 0
         while len(examples) < size:
             key = self._keys[bisect.bisect(self._ends, rng.integers(self._ends[-1]))]
-            records, _ = draw_records(config.generation, Skeleton.from_key(key), rng)
+            records, counts = draw_records(config.generation, Skeleton.from_key(key), rng)
+            fitting = [r for r in records if len(r.skeleton.tokens) < config.form.max_length]
             examples += [
                 corrupted_example(record, config.form, config.corruption, self._vocabulary, rng)
-                for record in records
-                if len(record.skeleton.tokens) < config.form.max_length
+                for record in fitting
             ]
+            barren = 0 if fitting else barren + 1
+            dropped += counts
+            if barren == _MAX_BARREN:
+                raise RuntimeError(
+                    f"{barren} equations in a row gave no example ({dict(dropped)}); "
+                    "loosen solver.min_range, max_value or max_derivative_error"
+                )
         # Solutions of one equation come together; a chunk is mixed through.
         order = rng.permutation(len(examples))[:size]
         return [

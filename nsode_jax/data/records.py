@@ -84,8 +84,13 @@ def open_split(name: str, split: str, data_dir: str):
 
     Raises:
       FileNotFoundError: if the data set has not been built there.
+      ValueError: if the split is empty.
     """
-    built = list(Path(data_dir, name).glob("*/dataset_info.json"))
+    built = [
+        path
+        for path in Path(data_dir, name).glob("*/dataset_info.json")
+        if tfds.core.Version.is_valid(path.parent.name)  # Not what is unfinished.
+    ]
     if not built:
         raise FileNotFoundError(
             f"no data set {name} in {data_dir}; build it with "
@@ -93,4 +98,7 @@ def open_split(name: str, split: str, data_dir: str):
             f"--data_dir {data_dir}"
         )
     newest = max(built, key=lambda path: tfds.core.Version(path.parent.name))
-    return tfds.builder_from_directory(newest.parent).as_data_source(split)
+    builder = tfds.builder_from_directory(newest.parent)
+    if not builder.info.splits[split].num_examples:
+        raise ValueError(f"the split {split} of {name} in {data_dir} is empty")
+    return builder.as_data_source(split)

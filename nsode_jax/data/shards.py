@@ -1,6 +1,6 @@
 """A data set on disk: shards that are whole or absent, finished by running again.
 
-    DATA/nsode/small/1.0.0.unfinished/      1.0.0 when all is there
+    DATA/nsode/small/0.2.0.unfinished/      0.2.0 when all is there
       config.json                             what is generated
       drawing/part-00000.json                 batches of trees, until the bank is there
       skeletons.gz                            the bank
@@ -8,9 +8,10 @@
       shards/nsode-train.array_record-00003-of-00028.json    size, checksum, statistics
       dataset_info.json, features.json        make it a TFDS data set
 
-Every shard is a function of the config alone. It is written beside its place and
-renamed, its description last; so a run that is killed at any moment and started
-again does what is missing, and ends with the same bytes.
+Every shard is a function of the config alone (and of the versions of the libraries;
+where SymPy's `simplify` has a time limit, see `generate`, of the bank). It is written
+beside its place and renamed, its description last; so a run that is killed at any
+moment and started again does what is missing, and ends with the same bytes.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import contextlib
 import dataclasses
 import fcntl
 import hashlib
+import importlib.metadata
 import json
 import os
 import shutil
@@ -52,6 +54,11 @@ class _Task:
     path: Path
     work: tuple[tuple[str, int], ...]
 
+    @property
+    def fingerprint(self) -> str:
+        """Of what the shard should hold."""
+        return _sha256(json.dumps([_settings(self.config), self.work]).encode())
+
 
 def write_dataset(
     builder: tfds.core.DatasetBuilder,
@@ -82,15 +89,18 @@ def write_dataset(
         folder = final if final.exists() else unfinished
         _refuse_other_settings(folder / "config.json", config)
         if folder == unfinished:
-            _require_room(final.parent, config)
+            _require_room(unfinished, config)
         (folder / "shards").mkdir(parents=True, exist_ok=True)
         for leftover in folder.rglob("*.partial"):
-            leftover.unlink()
-        write_atomically(folder / "config.json", json.dumps(_settings(config), indent=1).encode())
+            leftover.unlink(missing_ok=True)
+        settings = {**_settings(config), "versions": _versions()}
+        write_atomically(folder / "config.json", json.dumps(settings, indent=1).encode())
 
         bank = _bank(folder, config, workers, progress)
         tasks = {split: _plan(folder, builder.name, split, bank, config) for split in SPLITS}
-        missing = _missing([task for some in tasks.values() for task in some], workers, progress)
+        all_tasks = [task for split in SPLITS for task in tasks[split]]
+        _remove_others(folder, builder.name, all_tasks)
+        missing = _missing(all_tasks, workers, progress)
         for done, _ in enumerate(workers.map(_write_shard, missing), 1):
             progress("shards", done, len(missing))
 
@@ -101,9 +111,10 @@ def write_dataset(
                 description = _description(task.path)
                 sizes[split].append((description["records"], description["bytes"]))
                 statistics += Statistics.from_json(description["statistics"])
-        if folder == unfinished:
+        shutil.rmtree(folder / "drawing", ignore_errors=True)
+        if folder == unfinished or not (folder / "dataset_info.json").exists():
             _write_metadata(folder, builder, sizes)
-            shutil.rmtree(folder / "drawing", ignore_errors=True)
+        if folder == unfinished:
             folder.rename(final)
     return statistics, [task.path.name for task in missing]
 
@@ -114,7 +125,7 @@ def _lock(folder: Path) -> Iterator[None]:
     with (folder / ".generate.lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             raise OSError(f"another run is writing to {folder}") from error
         yield
 
@@ -123,19 +134,34 @@ def _settings(config: GenerationConfig) -> dict:
     return json.loads(json.dumps(dataclasses.asdict(config)))
 
 
+def _versions() -> dict[str, str]:
+    """Of what decides the bytes of a shard."""
+    names = ("nsode-jax", "numpy", "scipy", "sympy", "numba", "array_record")
+    versions = {}
+    for name in names:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions[name] = importlib.metadata.version(name)
+    return versions
+
+
 def _refuse_other_settings(path: Path, config: GenerationConfig) -> None:
     if not path.exists():
         return
-    before, now = json.loads(path.read_text(encoding="utf-8")), _settings(config)
+    try:
+        before = json.loads(path.read_text(encoding="utf-8"))
+        sections = [("", before, _settings(config))] + [
+            (f"{name}.", before[name], _settings(config)[name]) for name in ("prior", "solver")
+        ]
+        versions = before["versions"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is damaged; delete {path.parent} to start anew") from error
+    if not (path.parent / "dataset_info.json").exists():  # Half of each would be mixed.
+        sections.append(("versions.", versions, _versions()))
     changed = [
         f"{section}{name} was {old.get(name)!r} and is {new.get(name)!r}"
-        for section, old, new in (
-            ("", before, now),
-            ("prior.", before["prior"], now["prior"]),
-            ("solver.", before["solver"], now["solver"]),
-        )
+        for section, old, new in sections
         for name in {**old, **new}
-        if old.get(name) != new.get(name) and name not in ("prior", "solver")
+        if old.get(name) != new.get(name) and name not in ("prior", "solver", "versions")
     ]
     if changed:
         raise ValueError(
@@ -144,14 +170,15 @@ def _refuse_other_settings(path: Path, config: GenerationConfig) -> None:
         )
 
 
-def _require_room(folder: Path, config: GenerationConfig) -> None:
+def _require_room(unfinished: Path, config: GenerationConfig) -> None:
     records = config.num_skeletons * config.constants_per_skeleton * config.initial_values_per_ode
     needed = _LEAST_KEPT * records * (8 * config.solver.num_points + _BYTES_PER_RECORD)
-    free = shutil.disk_usage(folder).free
-    if free < needed:
+    there = sum(path.stat().st_size for path in unfinished.glob("*array_record*"))
+    free = shutil.disk_usage(unfinished.parent).free
+    if free < needed - there:
         raise OSError(
-            f"{folder} has {free / 1e9:.1f} GB free, but the data set needs at least "
-            f"{needed / 1e9:.1f} GB"
+            f"{unfinished.parent} has {free / 1e9:.3g} GB free, but the data set needs at least "
+            f"{(needed - there) / 1e9:.3g} GB more"
         )
 
 
@@ -196,6 +223,14 @@ def _file_names(folder: Path, name: str, split: str) -> tfds.core.ShardedFileTem
     )
 
 
+def _remove_others(folder: Path, name: str, tasks: list[_Task]) -> None:
+    """Removes shards of another plan, for example of a bank that was damaged."""
+    planned = {task.path.name for task in tasks}
+    for path in [*folder.glob(f"{name}-*.array_record-*"), *(folder / "shards").iterdir()]:
+        if path.name.removesuffix(".json") not in planned:
+            path.unlink()
+
+
 def _write_shard(task: _Task) -> None:
     statistics, serialize = Statistics(), serializer()
     count = size = 0
@@ -212,18 +247,20 @@ def _write_shard(task: _Task) -> None:
                     writer.write(example)
                     count, size = count + 1, size + len(example)
         finally:
-            writer.close()
+            writer.close()  # A full disk shows only here.
         with partial.open("rb") as file:  # A rename may reach the disk before the data.
             os.fsync(file.fileno())
+        content = {
+            "records": count,
+            "bytes": size,
+            "sha256": _file_sha256(partial),
+            "holds": task.fingerprint,
+            "statistics": statistics.to_json(),
+        }
         partial.replace(task.path)
     finally:
         partial.unlink(missing_ok=True)
-    description = {
-        "records": count,
-        "bytes": size,
-        "sha256": _sha256(task.path),
-        "statistics": statistics.to_json(),
-    }
+    description = {**content, "this": _sha256(json.dumps(content).encode())}
     write_atomically(_description_path(task.path), json.dumps(description, indent=1).encode())
 
 
@@ -231,17 +268,21 @@ def _missing(tasks: list[_Task], workers: Workers, progress: Progress) -> list[_
     """Shards that are not there, or not as their description says."""
     there = [task for task in tasks if task.path.exists()]
     missing = [task for task in tasks if not task.path.exists()]
-    intact = workers.map(_is_intact, [task.path for task in there])
-    for done, (task, good) in enumerate(zip(there, intact, strict=True), 1):
+    for done, (task, good) in enumerate(zip(there, workers.map(_is_intact, there), strict=True), 1):
         if not good:
             missing.append(task)
         progress("checking shards", done, len(there))
     return missing
 
 
-def _is_intact(path: Path) -> bool:
-    with contextlib.suppress(OSError, ValueError, KeyError):
-        return _description(path)["sha256"] == _sha256(path)
+def _is_intact(task: _Task) -> bool:
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        content = _description(task.path)
+        return (
+            content.pop("this") == _sha256(json.dumps(content).encode())
+            and content["holds"] == task.fingerprint
+            and content["sha256"] == _file_sha256(task.path)
+        )
     return False
 
 
@@ -253,7 +294,11 @@ def _description(shard: Path) -> dict:
     return json.loads(_description_path(shard).read_text(encoding="utf-8"))
 
 
-def _sha256(path: Path) -> str:
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _file_sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

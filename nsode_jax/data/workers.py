@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import collections
-import concurrent.futures
 import contextlib
-import multiprocessing.connection
+import multiprocessing
 import os
 import signal
 import threading
+import traceback
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from multiprocessing.connection import Connection, wait
+from typing import Any, TypeVar
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -25,26 +26,23 @@ class WorkersLost(RuntimeError):
 class Workers:
     """Some processes that work on tasks; as a context manager they end with its body.
 
-    They are spawned, not forked, since the parent may hold threads of JAX, and
-    they end by themselves when the parent is killed.
+    They are spawned, not forked, since the parent may hold threads of JAX. Each has
+    a pipe of its own, so that the end of one is seen even in the middle of a result,
+    and they end by themselves when the parent is killed. Not for use by several
+    threads.
     """
 
     def __init__(self, processes: int | None = None):
         """
         Args:
-          processes: how many; all cores by default, 0 works in this process.
+          processes: how many; all cores that this process may use by default, 0
+            works in this process.
         """
-        self.processes = (os.cpu_count() or 1) if processes is None else processes
+        self.processes = _usable_cores() if processes is None else processes
         if self.processes < 0:
             raise ValueError(f"the number of processes must not be negative, got {processes}")
-        self._pool = None
-        if self.processes:
-            context = multiprocessing.get_context("spawn")
-            # The workers hold the other end, and see this one close.
-            there, self._lifeline = context.Pipe(duplex=False)
-            self._pool = concurrent.futures.ProcessPoolExecutor(
-                self.processes, context, _end_with, (there,)
-            )
+        self._workers: dict[Connection, multiprocessing.process.BaseProcess] = {}
+        self._working_on: dict[Connection, object] = {}
 
     def map(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """Results in the order of the tasks, which may be endless.
@@ -56,28 +54,49 @@ class Workers:
         Raises:
           WorkersLost: if a worker died.
         """
-        if self._pool is None:
+        if not self.processes:
             yield from map(function, tasks)
             return
-        pending: collections.deque[concurrent.futures.Future] = collections.deque()
-        try:
-            for task in tasks:
-                pending.append(self._pool.submit(function, task))
-                if len(pending) >= _TASKS_AHEAD * self.processes:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
-        except concurrent.futures.process.BrokenProcessPool as error:
-            raise WorkersLost("a worker process died; is there enough memory?") from error
-        finally:
-            for future in pending:
-                future.cancel()
+        self._start()
+        remaining = iter(tasks)
+        order: collections.deque[object] = collections.deque()
+        results: dict[object, tuple[bool, Any]] = {}
+        all_sent = False
+        while True:
+            for connection in self._idle():
+                if all_sent or len(order) >= _TASKS_AHEAD * self.processes:
+                    break
+                try:
+                    task = next(remaining)
+                except StopIteration:
+                    all_sent = True
+                    break
+                ticket = object()
+                order.append(ticket)
+                self._working_on[connection] = ticket
+                connection.send((function, task))
+            if all_sent and not order:
+                return
+            if order and order[0] in results:
+                succeeded, result = results.pop(order.popleft())
+                if not succeeded:
+                    raise result
+                yield result
+                continue
+            for connection in wait(list(self._working_on)):
+                # What an earlier map left unfinished is received and dropped.
+                ticket, outcome = self._receive(connection)
+                if ticket in order:
+                    results[ticket] = outcome
 
     def close(self) -> None:
         """Ends the workers at once, whatever they are doing."""
-        if self._pool is not None:
-            self._lifeline.close()
-            self._pool.shutdown(wait=False, cancel_futures=True)
+        for process in self._workers.values():
+            process.kill()
+        for connection, process in self._workers.items():
+            process.join()
+            connection.close()
+        self._workers, self._working_on = {}, {}
 
     def __enter__(self) -> Workers:
         return self
@@ -85,14 +104,56 @@ class Workers:
     def __exit__(self, *exception) -> None:
         self.close()
 
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        while len(self._workers) < self.processes:
+            here, there = context.Pipe()
+            process = context.Process(target=_work, args=(there,), daemon=True)
+            process.start()
+            there.close()  # Now the worker's end closes when the worker ends.
+            self._workers[here] = process
 
-def _end_with(lifeline: multiprocessing.connection.Connection) -> None:
-    """Lets this worker end when its parent closes the line, or is gone."""
+    def _idle(self) -> list[Connection]:
+        return [connection for connection in self._workers if connection not in self._working_on]
+
+    def _receive(self, connection: Connection) -> tuple[object, tuple[bool, Any]]:
+        try:
+            outcome = connection.recv()
+        except (EOFError, OSError) as error:
+            self.close()
+            raise WorkersLost(
+                "a worker process died; either the memory ran out, or a script that starts "
+                'workers does so without `if __name__ == "__main__":`'
+            ) from error
+        return self._working_on.pop(connection), outcome
+
+
+def _usable_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):  # Not on macOS.
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _work(connection: Connection) -> None:
+    """Works on the tasks that come through a pipe, in the main thread of a worker."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent decides.
+    _end_with_parent()
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            function, task = connection.recv()
+            try:
+                outcome = (True, function(task))
+            except Exception as error:
+                error.add_note(f"In a worker process:\n{traceback.format_exc()}")
+                outcome = (False, error)
+            connection.send(outcome)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
 
     def watch() -> None:
-        with contextlib.suppress(EOFError, OSError):
-            lifeline.recv()
+        parent.join()
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()

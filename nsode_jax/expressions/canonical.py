@@ -67,9 +67,11 @@ def time_limit(seconds: float) -> Iterator[None]:
     previous = signal.signal(signal.SIGPROF, expire)
     signal.setitimer(signal.ITIMER_PROF, seconds, _REPEAT_SECONDS)
     try:
-        yield
-    finally:
-        running = False
+        try:
+            yield
+        finally:
+            running = False
+    finally:  # Also when the limit strikes just after the body has ended.
         signal.setitimer(signal.ITIMER_PROF, 0.0)
         signal.signal(signal.SIGPROF, previous)
 

@@ -58,8 +58,9 @@ class EquationPrior:
     def __post_init__(self):
         if self.max_operators < 1:
             raise ValueError(f"max_operators must be at least 1, got {self.max_operators}")
-        if self.max_constant < 2 or self.max_exponent < 2:
-            raise ValueError("max_constant and max_exponent must be at least 2")
+        for name in ("max_constant", "max_exponent"):  # Below 2 some rules leave no integer.
+            if not 2.0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be at least 2, got {getattr(self, name)}")
         if not 0.0 < self.min_constant < self.max_constant:
             raise ValueError(f"min_constant must lie in (0, max_constant), got {self.min_constant}")
         if self.size_weights and (

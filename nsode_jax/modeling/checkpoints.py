@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import jax
 import orbax.checkpoint as ocp
 
 
 class TrainingCheckpoints:
-    """The checkpoints of a run: training state and position in the data."""
+    """The checkpoints of a run: the training state, and a record of the run in JSON.
+
+    The latest few are kept, and the one with the lowest validation loss. One that
+    was not written to its end, because the run was killed, does not count.
+    """
 
     def __init__(self, folder: str | Path, keep: int = 2):
         """
@@ -18,54 +21,68 @@ class TrainingCheckpoints:
           folder: where checkpoints are kept; made when missing.
           keep: how many of the latest are kept.
         """
+        policies = ocp.checkpoint_managers
         self._manager = ocp.CheckpointManager(
             Path(folder).absolute(),
             options=ocp.CheckpointManagerOptions(
-                preservation_policy=ocp.checkpoint_managers.LatestN(keep),
+                preservation_policy=policies.AnyPreservationPolicy(
+                    [
+                        policies.LatestN(n=keep),
+                        policies.BestN(
+                            n=1,
+                            get_metric_fn=lambda metrics: metrics["loss"],
+                            reverse=True,
+                            keep_checkpoints_without_metrics=False,
+                        ),
+                    ]
+                ),
                 enable_async_checkpointing=True,
             ),
         )
+
+    def steps(self) -> list[int]:
+        """Steps of all complete checkpoints."""
+        return sorted(self._manager.all_steps())
 
     def latest_step(self) -> int | None:
         """Step of the newest complete checkpoint, None if there is none."""
         return self._manager.latest_step()
 
-    def save(self, step: int, state: Any, position: dict[str, Any]) -> None:
-        """Saves a pytree of arrays and the position in the data, in the background.
+    def save(
+        self, step: int, state: Any, record: dict[str, Any], loss: float | None = None
+    ) -> None:
+        """Saves in the background.
 
         Args:
           step: of the run; a step that has been saved is not saved again.
-          state: a pytree of arrays.
-          position: plain JSON.
+          state: a pytree of NumPy arrays, the same in every process.
+          record: plain JSON, the same in every process.
+          loss: of the validation at this step, if there was one.
         """
         if step == self.latest_step():
             return
         self._manager.save(
             step,
             args=ocp.args.Composite(
-                state=ocp.args.StandardSave(state), data=ocp.args.JsonSave(position)
+                state=ocp.args.StandardSave(state), data=ocp.args.JsonSave(record)
             ),
+            metrics=None if loss is None else {"loss": loss},
         )
 
-    def restore(self, state: Any) -> tuple[int, Any, dict[str, Any]]:
-        """The newest checkpoint.
+    def record(self) -> dict[str, Any]:
+        """The record of the newest checkpoint."""
+        args = ocp.args.Composite(data=ocp.args.JsonRestore())
+        return self._manager.restore(self.latest_step(), args=args).data
+
+    def state(self, like: Any) -> Any:
+        """The state of the newest checkpoint.
 
         Args:
-          state: a pytree with the shapes, dtypes and shardings to restore to.
-
-        Returns:
-          The step, the state and the position in the data.
+          like: a pytree of NumPy arrays to take structure, shapes and types from.
+            (Without one Orbax returns optimizer states as plain lists.)
         """
-        step = self._manager.latest_step()
-        # Without a target Orbax returns optimizer states as plain lists.
-        target = jax.tree.map(ocp.utils.to_shape_dtype_struct, state)
-        restored = self._manager.restore(
-            step,
-            args=ocp.args.Composite(
-                state=ocp.args.StandardRestore(target), data=ocp.args.JsonRestore()
-            ),
-        )
-        return step, restored.state, restored.data
+        args = ocp.args.Composite(state=ocp.args.StandardRestore(like))
+        return self._manager.restore(self.latest_step(), args=args).state
 
     def close(self) -> None:
         """Waits for saves in the background."""

@@ -1,6 +1,14 @@
 """Where training gets its batches: a stored data set, or fresh examples from a bank.
 
-Both yield the same dictionaries and say and take their position as plain JSON.
+Both yield the same dictionaries and say and take their position as plain JSON. Of
+several processes each reads its share of every batch:
+
+- of a stored data set all processes go through one random order, and each keeps
+  every n-th row, so the batch of a step is the same for any number of processes;
+- from a bank each process draws a stream of its own, since drawing takes too long to
+  draw what others need. Runs on another number of processes see other examples.
+
+Either way the position is the same in every process.
 """
 
 from __future__ import annotations
@@ -31,7 +39,7 @@ class Positioned(Protocol):
 
 
 class Inputs:
-    """The batches of a training run."""
+    """The batches of a training run; as a context manager it ends its worker processes."""
 
     def __init__(
         self,
@@ -43,6 +51,8 @@ class Inputs:
         data_dir: str,
         batch_size: int,
         workers: int,
+        process: int = 0,
+        processes: int = 1,
     ):
         """
         Args:
@@ -51,15 +61,23 @@ class Inputs:
           corruption: what is done to the clean solutions.
           form: shapes of an example.
           data_dir: folder of the TFDS data set.
-          batch_size: examples per batch of this process.
-          workers: processes that draw from a bank, threads that read a stored data
-            set; 0 draws in this process.
+          batch_size: examples per batch of all processes together.
+          workers: worker processes that draw from a bank, threads that read a stored
+            data set; 0 draws in this process.
+          process: number of this process.
+          processes: how many train together.
+
+        Raises:
+          ValueError: if the processes do not divide a batch.
         """
+        if batch_size % processes:
+            raise ValueError(f"{processes} processes do not divide a batch of {batch_size}")
         self._dataset, self._generation, self._corruption = dataset, generation, corruption
         self._form, self._batch_size, self._workers = form, batch_size, workers
+        self._process, self._processes = process, processes
         self._data_dir = str(Path(data_dir).expanduser())
         self._online: list[OnlineBatches] = []
-        self._validation: list[Example] | None = None
+        self._validation: dict[tuple[int, int], list[Example]] = {}
 
     def training(self, seed: int) -> Positioned:
         """Endless batches of the training split.
@@ -70,21 +88,28 @@ class Inputs:
         """
         if self._dataset.startswith(ONLINE):
             return self._drawn("train", seed, self._workers)
-        return iter(self._stored("train", seed, repeat=True))
+        return _Rows(iter(self._stored("train", seed, repeat=True)), self._process, self._processes)
 
     def validation(self, seed: int, batches: int) -> Iterator[Example]:
         """The same batches of the validation split every time it is called."""
         if self._dataset.startswith(ONLINE):
-            if self._validation is None:
+            if (seed, batches) not in self._validation:
                 drawn = self._drawn("validation", seed, 0)
-                self._validation = list(itertools.islice(drawn, batches))
-            return iter(self._validation)
-        return itertools.islice(self._stored("validation", seed, repeat=False), batches)
+                self._validation[seed, batches] = list(itertools.islice(drawn, batches))
+            return iter(self._validation[seed, batches])
+        stored = itertools.islice(self._stored("validation", seed, repeat=False), batches)
+        return _Rows(stored, self._process, self._processes)
 
     def close(self) -> None:
         """Ends the worker processes."""
         for batches in self._online:
             batches.close()
+
+    def __enter__(self) -> Inputs:
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self.close()
 
     def _drawn(self, split: str, seed: int, workers: int) -> OnlineBatches:
         config = OnlineConfig(
@@ -93,8 +118,9 @@ class Inputs:
             self._corruption,
             self._form,
             split,
-            self._batch_size,
+            self._batch_size // self._processes,
             seed,
+            self._process,
         )
         self._online.append(OnlineBatches(config, workers))
         return self._online[-1]
@@ -113,3 +139,19 @@ class Inputs:
             repeat=repeat,
             threads=max(self._workers, 1),
         )
+
+
+class _Rows(Iterator[Example]):
+    """Every n-th row of batches that all processes read."""
+
+    def __init__(self, batches: Iterator[Example], process: int, processes: int):
+        self._batches, self._rows = batches, slice(process, None, processes)
+
+    def __next__(self) -> Example:
+        return {name: array[self._rows] for name, array in next(self._batches).items()}
+
+    def get_state(self) -> dict[str, Any]:
+        return self._batches.get_state()
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self._batches.set_state(state)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 import sys
 import time
 from collections.abc import Mapping
@@ -16,16 +18,24 @@ from nsode_jax.data.progress import clock
 class RunLogger:
     """Writes metrics to `metrics.jsonl` and TensorBoard files in the workdir."""
 
-    def __init__(self, workdir: Path):
-        self._writer = SummaryWriter(str(workdir / "tensorboard"))
+    def __init__(self, workdir: Path, first_step: int = 0):
+        """
+        Args:
+          workdir: of the run.
+          first_step: step that the run goes on from. What was logged after it, by a
+            run that was killed, is dropped: those steps will be taken again.
+        """
+        _drop_lines_after(workdir / "metrics.jsonl", first_step)
+        self._writer = SummaryWriter(str(workdir / "tensorboard"), purge_step=first_step + 1)
         self._lines = (workdir / "metrics.jsonl").open("a", buffering=1)
 
     def write(self, step: int, kind: str, metrics: Mapping[str, float]) -> None:
-        """Logs metrics of a kind (`train`, `validation`) at a step."""
+        """Logs metrics of a kind (`train`, `validation`) at a step; null if not finite."""
         values = {name: float(value) for name, value in metrics.items()}
         for name, value in values.items():
             self._writer.add_scalar(f"{kind}/{name}", value, step)
-        self._lines.write(json.dumps({"step": step, "kind": kind, **values}) + "\n")
+        strict = {name: v if math.isfinite(v) else None for name, v in values.items()}
+        self._lines.write(json.dumps({"step": step, "kind": kind, **strict}) + "\n")
 
     def close(self) -> None:
         """Flushes both files."""
@@ -33,28 +43,39 @@ class RunLogger:
         self._lines.close()
 
 
+def _drop_lines_after(path: Path, step: int) -> None:
+    if not path.is_file():
+        return
+    kept = []
+    for line in path.read_text().splitlines(keepends=True):
+        try:
+            if json.loads(line)["step"] <= step:
+                kept.append(line)
+        except (ValueError, KeyError):
+            continue  # A line that a killed run did not finish.
+    new = path.with_suffix(".new")
+    new.write_text("".join(kept))
+    os.replace(new, path)
+
+
 class ProgressLine:
-    """Step, loss, samples per second and time left, on standard error."""
+    """Step, loss, rates and time left, on standard error."""
 
-    def __init__(self, first_step: int, steps: int, batch_size: int, max_seconds: float):
-        self._first, self._steps, self._batch = first_step, steps, batch_size
-        self._limit = max_seconds or float("inf")
-        self._start = time.monotonic()
-        self._last_time, self._last_step = self._start, first_step
+    def __init__(self, steps: int, batch_size: int, max_seconds: float):
+        self._steps, self._batch = steps, batch_size
+        self._end = time.monotonic() + (max_seconds or math.inf)
 
-    def show(self, step: int, loss: float) -> float:
-        """Prints the line. Returns samples per second since the last one."""
-        now = time.monotonic()
-        rate = (step - self._last_step) * self._batch / max(now - self._last_time, 1e-9)
-        self._last_time, self._last_step = now, step
+    def show(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Prints the line for metrics of a step."""
+        rate = metrics["samples_per_second"]
         left = min(
-            (self._steps - step) * self._batch / max(rate, 1e-9),
-            self._limit - (now - self._start),
+            (self._steps - step) * self._batch / max(rate, 1e-9), self._end - time.monotonic()
         )
+        skipped = f"  {metrics['skipped']:.0f} skipped" if metrics["skipped"] else ""
         print(
-            f"step {step}/{self._steps}  loss {loss:.4f}  {rate:.0f} samples/s  "
-            f"{clock(max(left, 0.0))} left",
+            f"step {step}/{self._steps}  loss {metrics['loss']:.4f}  {rate:.0f} samples/s  "
+            f"{metrics['flops_utilization']:.0%} of peak  "
+            f"input wait {metrics['input_wait']:.0%}{skipped}  {clock(max(left, 0.0))} left",
             file=sys.stderr,
             flush=True,
         )
-        return rate

@@ -1,18 +1,19 @@
-"""The training loop: data, optimizer, steps, validation, checkpoints."""
+"""The training loop: steps, validation, checkpoints, and the ways a run can end."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import enum
+import math
+import os
+import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-import numpy as np
-import optax
-from jaxtyping import Array, Float, Int
 
 from nsode_jax.data.generate import GenerationConfig
 from nsode_jax.data.vocabulary import Vocabulary
@@ -20,149 +21,41 @@ from nsode_jax.dynamics.corrupt import CorruptionConfig
 from nsode_jax.modeling.checkpoints import TrainingCheckpoints
 from nsode_jax.modeling.pretrained import export
 from nsode_jax.modeling.transformer import Model, ModelConfig, Params
-from nsode_jax.training.inputs import Inputs
+from nsode_jax.training.config import TrainingConfig
+from nsode_jax.training.inputs import Inputs, Positioned
+from nsode_jax.training.interrupt import Interrupt
 from nsode_jax.training.logging import ProgressLine, RunLogger
-from nsode_jax.training.loss import decoder_inputs, two_hot_loss
-from nsode_jax.training.parallel import (
-    mean_over_devices,
-    parallel,
-    replicate,
-    shard,
-    unreplicate,
-)
-
-Batch = dict[str, Any]
-Metrics = dict[str, Float[Array, ""]]
+from nsode_jax.training.parallel import on_each_device, replicate, shard, unreplicate
+from nsode_jax.training.run_config import changes, pretrained_params, write_config
+from nsode_jax.training.speed import Speed, peak_flops
+from nsode_jax.training.step import Metrics, TrainState, init_state, make_train_step
+from nsode_jax.training.validation import BestValidation, make_validation_step, validate
 
 
-@dataclasses.dataclass(frozen=True)
-class TrainingConfig:
-    """Training. The defaults are the paper's (appendix B.3) where it gives one.
+class Stop(enum.IntEnum):
+    """Why a run ends. Of the wishes of several processes the highest counts."""
+
+    NO = 0
+    TIME = 1
+    SIGNAL = 2
+    SKIPPED = 3
+    STALE = 4
+    DONE = 5
+
+
+@dataclasses.dataclass
+class RunRecord:
+    """What is known of a run besides its arrays; saved with them as JSON.
 
     Attributes:
-      dataset: name of a TFDS data set, or `online:` and the name or the file of a
-        skeleton bank, for examples that are drawn as training goes.
-      data_dir: folder of the TFDS data set.
-      data_workers: processes that draw from a bank; threads that read a data set.
-      steps: optimizer steps.
-      batch_size: examples per step, over all devices.
-      learning_rate: its peak, reached after the warm-up.
-      warmup_steps: steps over which the learning rate rises linearly from 0.
-      schedule: `constant` after the warm-up, or `cosine` decay to 0 at `steps`.
-      clip_norm: largest norm of a gradient; 0 leaves gradients as they are.
-      adam_b2: second-moment decay of AdamW.
-      weight_decay: of AdamW.
-      log_every: steps between two lines of metrics.
-      validate_every: steps between two validations.
-      validation_batches: batches of each.
-      save_every: steps between two checkpoints.
-      max_seconds: end cleanly after so long; 0 means no limit.
-      seed: of the parameters and of the order of the data.
+      best: the lowest validation loss.
+      validation: metrics of the latest validation.
+      samples_before: samples seen by the weights that the run started from.
     """
 
-    dataset: str = "nsode/paper"
-    data_dir: str = "~/nsode_data"
-    data_workers: int = 1
-    steps: int = 1_000_000
-    batch_size: int = 600
-    learning_rate: float = 1e-4
-    warmup_steps: int = 10_000
-    schedule: str = "constant"
-    clip_norm: float = 0.0
-    adam_b2: float = 0.999
-    weight_decay: float = 0.0
-    log_every: int = 100
-    validate_every: int = 2000
-    validation_batches: int = 20
-    save_every: int = 2000
-    max_seconds: float = 0.0
-    seed: int = 0
-
-    def __post_init__(self):
-        if self.schedule not in ("constant", "cosine"):
-            raise ValueError(f"schedule must be 'constant' or 'cosine', got {self.schedule!r}")
-        for name in ("steps", "batch_size", "log_every", "validate_every", "save_every"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class TrainState:
-    """All that an optimizer step changes."""
-
-    step: Int[Array, ""]
-    params: Params
-    optimizer: optax.OptState
-
-
-def learning_rate(config: TrainingConfig) -> optax.Schedule:
-    """Linear warm-up, then constant (the paper's) or a cosine down to 0."""
-    warmup = optax.linear_schedule(0.0, config.learning_rate, config.warmup_steps)
-    if config.schedule == "constant":
-        rest = optax.constant_schedule(config.learning_rate)
-    else:
-        decay_steps = max(config.steps - config.warmup_steps, 1)
-        rest = optax.cosine_decay_schedule(config.learning_rate, decay_steps)
-    return optax.join_schedules([warmup, rest], [config.warmup_steps])
-
-
-def make_optimizer(config: TrainingConfig) -> optax.GradientTransformation:
-    """AdamW with clipping and the learning-rate schedule."""
-    adam = optax.adamw(learning_rate(config), b2=config.adam_b2, weight_decay=config.weight_decay)
-    if config.clip_norm:
-        return optax.chain(optax.clip_by_global_norm(config.clip_norm), adam)
-    return adam
-
-
-def _metrics(model: Model, params: Params, batch: Batch) -> Metrics:
-    memory = model.encode(params, batch["words"], batch["mask"])
-    inputs = decoder_inputs(batch["low"], batch["fraction"])
-    logits = model.decode(params, memory, *inputs)
-    return two_hot_loss(logits, batch["low"], batch["fraction"])
-
-
-def make_train_step(model: Model, optimizer: optax.GradientTransformation):
-    """One optimizer step over all devices: (state, batch) -> (state, metrics).
-
-    The state is replicated, the batch sharded; the gradient is the mean over all
-    devices, so that the result does not depend on their number.
-    """
-
-    def step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
-        def loss(params):
-            metrics = _metrics(model, params, batch)
-            return metrics["loss"], metrics
-
-        gradients, metrics = jax.grad(loss, has_aux=True)(state.params)
-        gradients, metrics = mean_over_devices((gradients, metrics))
-        updates, optimizer_state = optimizer.update(gradients, state.optimizer, state.params)
-        params = optax.apply_updates(state.params, updates)
-        metrics["gradient_norm"] = optax.tree.norm(gradients)
-        return TrainState(state.step + 1, params, optimizer_state), metrics
-
-    return parallel(step, donate=(0,))
-
-
-def make_validation_step(model: Model):
-    """Metrics of a sharded batch over all devices: (params, batch) -> metrics."""
-    return parallel(lambda params, batch: mean_over_devices(_metrics(model, params, batch)))
-
-
-def init_state(model: Model, optimizer: optax.GradientTransformation, seed: int) -> TrainState:
-    """A fresh state on one device."""
-    params = model.init(seed)
-    return TrainState(jnp.zeros((), jnp.int32), params, optimizer.init(params))
-
-
-def validate(step, params: Params, data: Iterator[Batch]) -> dict[str, float]:
-    """Mean metrics over batches; `params` replicated."""
-    results = [unreplicate(step(params, shard(batch))) for batch in data]
-    return (
-        {name: float(np.mean([float(r[name]) for r in results])) for name in results[0]}
-        if results
-        else {}
-    )
+    best: BestValidation = dataclasses.field(default_factory=BestValidation)
+    validation: dict[str, float] = dataclasses.field(default_factory=dict)
+    samples_before: int = 0
 
 
 def train(
@@ -172,102 +65,243 @@ def train(
     config: TrainingConfig,
     workdir: str | Path,
 ) -> dict[str, float]:
-    """Trains until `steps` or `max_seconds`, resuming from the workdir's checkpoint.
+    """Trains to one of the ends below, going on from the workdir's newest checkpoint.
+
+    It ends after `steps`, after `max_seconds`, after `patience` validations without
+    improvement, or, saving a checkpoint, with the step that is running when SIGTERM
+    or SIGINT comes.
 
     Args:
       generation: what is drawn, where the data set is a bank.
       corruption: what is done to the clean solutions.
       model_config: of the model.
       config: of the training.
-      workdir: for checkpoints, metrics and, with each checkpoint, the exported
-        weights in `weights/`.
+      workdir: for the config, checkpoints, metrics and, in `weights/`, the exported
+        weights of the best validation; on a disk that all processes share.
 
     Returns:
       The last validation metrics.
 
     Raises:
       FileNotFoundError: if the data set has not been built, or there is no bank.
-      FloatingPointError: if the loss is not finite.
+      ModelChanged: if the checkpoints, or the weights to start from, are of another
+        model.
+      FloatingPointError: after `max_skipped` skipped steps in a row; the last good
+        state is in a checkpoint.
     """
+    start = time.monotonic()
     workdir = Path(workdir)
     workdir.mkdir(parents=True, exist_ok=True)
-    vocabulary = Vocabulary()
-    model = Model(model_config)
-    optimizer = make_optimizer(config)
-    inputs = Inputs(
-        config.dataset,
-        generation,
-        corruption,
-        model_config.example_format,
-        data_dir=config.data_dir,
-        batch_size=config.batch_size,
-        workers=config.data_workers,
+    devices = jax.device_count() * config.accumulate
+    if config.batch_size % devices:
+        raise ValueError(
+            f"{jax.device_count()} devices that accumulate {config.accumulate} parts "
+            f"do not divide a batch of {config.batch_size}"
+        )
+    first = jax.process_index() == 0
+    vocabulary, model = Vocabulary(), Model(model_config)
+    with contextlib.ExitStack() as stack:
+        interrupt = stack.enter_context(Interrupt())
+        inputs = stack.enter_context(
+            Inputs(
+                config.dataset,
+                generation,
+                corruption,
+                model_config.example_format,
+                data_dir=config.data_dir,
+                batch_size=config.batch_size,
+                workers=config.data_workers,
+                process=jax.process_index(),
+                processes=jax.process_count(),
+            )
+        )
+        data = inputs.training(config.seed)
+        checkpoints = TrainingCheckpoints(workdir / "checkpoints", config.keep_last)
+        stack.callback(checkpoints.close)
+        sections = {
+            "generation": generation,
+            "corruption": corruption,
+            "model": model_config,
+            "training": config,
+        }
+        step, state, record = _begin(checkpoints, sections, model, data, workdir)
+        if first:
+            write_config(workdir, sections)
+            logger = RunLogger(workdir, step)
+            stack.callback(logger.close)
+            progress = ProgressLine(config.steps, config.batch_size, config.max_seconds)
+            peak = peak_flops(model_config.dtype) * jax.process_count()
+            speed = Speed(model_config, config.batch_size, peak)
+
+        train_step = make_train_step(model, config, vocabulary)
+        validation_step = make_validation_step(model, vocabulary)
+        state = replicate(state)
+
+        def own_wish() -> Stop:
+            if interrupt.asked:
+                return Stop.SIGNAL
+            late = config.max_seconds and time.monotonic() - start > config.max_seconds
+            return Stop.TIME if late else Stop.NO
+
+        def look(step: int, metrics: Metrics) -> Stop:
+            """Reads the metrics of a step. Returns whether to stop after it."""
+            read = unreplicate(metrics)
+            if first and step % config.log_every == 0:
+                values = {k: float(v) for k, v in read.items() if k != "wish"} | speed.report()
+                progress.show(step, values)
+                logger.write(step, "train", values)
+            if read["skipped_in_a_row"] >= config.max_skipped:
+                return Stop.SKIPPED
+            return Stop(int(read["wish"]))
+
+        def finished() -> Stop:
+            if config.patience and record.best.since >= config.patience:
+                return Stop.STALE
+            return Stop.DONE if step >= config.steps else Stop.NO
+
+        stop, unread = finished(), None
+        while not stop:
+            asked = time.perf_counter()
+            batch = shard(next(data))
+            # It held the devices up only if they have finished the step before.
+            idle = unread is None or unread[1]["loss"].is_ready()
+            waited = time.perf_counter() - asked if idle else 0.0
+            state, metrics = train_step(state, batch, on_each_device(own_wish()))
+            step += 1
+            # Metrics are read when the next step has been dispatched, so that reading
+            # does not leave the devices idle; no more than two steps are in flight.
+            if unread:
+                stop = look(*unread)
+            unread = (step, metrics)
+            if first:
+                speed.stepped(waited)
+            # Several processes must agree, by the wish in the metrics.
+            if not stop and jax.process_count() == 1:
+                stop = own_wish()
+            stop = stop or finished()
+
+            validates = config.validation_batches and step % config.validate_every == 0
+            saves = step % config.save_every == 0
+            if not (stop or validates or saves):
+                continue
+            paused, best = time.perf_counter(), False
+            seen, unread = look(*unread), None
+            stop = stop or seen
+            if validates or (config.validation_batches and stop in (Stop.DONE, Stop.TIME)):
+                some = inputs.validation(config.seed, config.validation_batches)
+                record.validation = validate(validation_step, state.best_params, some)
+                best = record.best.update(step, record.validation["loss"])
+                if first:
+                    logger.write(step, "validation", record.validation)
+                    print(f"validation at {step}: {_text(record.validation)}", flush=True)
+                stop = stop or finished()
+            if stop or best or saves:
+                on_host = unreplicate(state)
+                if first and (best or not config.validation_batches):
+                    # Before the checkpoint that says so: a run killed between the two
+                    # does it again.
+                    card = _card(config, record, step)
+                    _export(workdir / "weights", on_host.best_params, model_config, card)
+                loss = record.validation["loss"] if best else None
+                checkpoints.save(step, on_host, _to_json(record, on_host, data), loss)
+            if first:
+                speed.paused(time.perf_counter() - paused)
+
+    if stop is Stop.SKIPPED:
+        raise FloatingPointError(
+            f"the loss or its gradient was not finite, or too large, in {config.max_skipped} "
+            f"steps in a row; step {step} is saved with the last good parameters"
+        )
+    if first:
+        print(_farewell(stop, step, interrupt, config, record), flush=True)
+    return record.validation
+
+
+def _begin(
+    checkpoints: TrainingCheckpoints,
+    sections: Mapping[str, Any],
+    model: Model,
+    data: Positioned,
+    workdir: Path,
+) -> tuple[int, TrainState, RunRecord]:
+    """The state to go on from, from the newest checkpoint if there is one."""
+    config: TrainingConfig = sections["training"]
+    first, step = jax.process_index() == 0, checkpoints.latest_step()
+    if step is None:
+        record, params = RunRecord(), None
+        if config.init_from:
+            params, card = pretrained_params(config.init_from, model.config)
+            record.samples_before = int(card.get("samples_seen", 0))
+            if first:
+                print(f"starts from the weights {config.init_from}", flush=True)
+        return 0, init_state(model, config, params), record
+
+    changed = changes(workdir, sections)
+    saved = checkpoints.record()
+    # As it was saved; then with or without an average, as the config says now.
+    like = init_state(
+        model, dataclasses.replace(config, ema_decay=0.5 if saved["has_average"] else 0.0)
     )
-    # Every process reads its own part of the data's random order.
-    train_data = inputs.training(config.seed + 1_000_003 * jax.process_index())
-    train_step, validation_step = make_train_step(model, optimizer), make_validation_step(model)
-
-    state = init_state(model, optimizer, config.seed)
-    checkpoints = TrainingCheckpoints(workdir / "checkpoints")
-    first_step = 0
-    if checkpoints.latest_step() is not None:
-        first_step, state, position = checkpoints.restore(state)
-        train_data.set_state(position)
-        print(f"resumed from step {first_step}", flush=True)
-    state = replicate(state)
-
-    logger = RunLogger(workdir) if jax.process_index() == 0 else None
-    progress = ProgressLine(first_step, config.steps, config.batch_size, config.max_seconds)
-    start, validation, pending = time.monotonic(), {}, None
-    out_of_time = False
-    for step in range(first_step + 1, config.steps + 1):
-        state, metrics = train_step(state, shard(next(train_data)))
-        if pending is not None:
-            _log_training(*pending, logger, progress)
-            pending = None
-        if step % config.log_every == 0:
-            # Logged after the next step has been dispatched, so that reading the
-            # values does not leave the device idle.
-            pending = (step, metrics)
-        out_of_time = bool(config.max_seconds) and time.monotonic() - start > config.max_seconds
-        last = step == config.steps or out_of_time
-        if step % config.validate_every == 0 or last:
-            some = inputs.validation(config.seed, config.validation_batches)
-            validation = validate(validation_step, state.params, some)
-            if logger:
-                logger.write(step, "validation", validation)
-                print(f"validation at {step}: " + _text(validation), flush=True)
-        if step % config.save_every == 0 or last:
-            on_host = unreplicate(state)
-            checkpoints.save(step, on_host, train_data.get_state())
-            if logger:
-                card = {
-                    "dataset": config.dataset,
-                    "samples_seen": step * config.batch_size * jax.process_count(),
-                    "validation": validation,
-                }
-                export(workdir / "weights", on_host.params, model_config, vocabulary, card)
-        if last:
-            break
-    if pending is not None:
-        _log_training(*pending, logger, progress)
-    checkpoints.close()
-    inputs.close()
-    if logger:
-        logger.close()
-    return validation
+    state = checkpoints.state(jax.device_get(like))
+    if not config.ema_decay:
+        state = dataclasses.replace(state, average=None)
+    elif state.average is None:
+        state = dataclasses.replace(state, average=state.params)
+    if state.skipped_in_a_row >= config.max_skipped:  # Another try.
+        state = dataclasses.replace(state, skipped_in_a_row=0 * state.skipped_in_a_row)
+    data.set_state(saved["position"])
+    if first:
+        print(f"resumed from step {step}", flush=True)
+        if changed:
+            print(f"changed since then: {'; '.join(changed)}", flush=True)
+    record = RunRecord(
+        BestValidation(**saved["best"]), saved["validation"], saved["samples_before"]
+    )
+    return step, state, record
 
 
-def _log_training(
-    step: int, metrics: Metrics, logger: RunLogger | None, progress: ProgressLine
-) -> None:
-    values = {name: float(value) for name, value in unreplicate(metrics).items()}
-    if not np.isfinite(values["loss"]):
-        raise FloatingPointError(f"the loss is {values['loss']} at step {step}")
-    if logger:
-        values["samples_per_second"] = progress.show(step, values["loss"])
-        logger.write(step, "train", values)
+def _to_json(record: RunRecord, state: TrainState, data: Positioned) -> dict[str, Any]:
+    has_average = state.average is not None
+    return {
+        **dataclasses.asdict(record), "position": data.get_state(), "has_average": has_average
+    }  # fmt: skip
 
 
-def _text(metrics: dict[str, float]) -> str:
-    return ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+def _card(config: TrainingConfig, record: RunRecord, step: int) -> dict[str, Any]:
+    return {
+        "dataset": config.dataset,
+        "init_from": config.init_from,
+        "samples_seen": record.samples_before + step * config.batch_size,
+        "validation": record.validation,
+    }
+
+
+def _export(folder: Path, params: Params, config: ModelConfig, card: dict[str, Any]) -> None:
+    """Exports weights in place of older ones, which stay whole until then."""
+    new, old = folder.with_suffix(".new"), folder.with_suffix(".old")
+    for leftover in (new, old):
+        shutil.rmtree(leftover, ignore_errors=True)
+    export(new, params, config, Vocabulary(), card)
+    if folder.exists():
+        os.replace(folder, old)
+    os.replace(new, folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _farewell(
+    stop: Stop, step: int, interrupt: Interrupt, config: TrainingConfig, record: RunRecord
+) -> str:
+    reason = {
+        Stop.DONE: f"done: {step} steps",
+        Stop.TIME: f"time is up: {step} steps",
+        Stop.STALE: f"stopped early: {config.patience} validations without improvement",
+        Stop.SIGNAL: f"{interrupt.asked or 'signal'}: saved step {step}; the same command goes on",
+    }[stop]
+    if record.best.loss is None or math.isnan(record.best.loss):
+        return reason
+    return f"{reason}; best validation loss {record.best.loss:.4f} at step {record.best.step}"
+
+
+def _text(metrics: Mapping[str, float]) -> str:
+    loss_first = sorted(metrics, key=lambda name: (name != "loss", name))
+    return ", ".join(f"{name} {metrics[name]:.4f}" for name in loss_first)

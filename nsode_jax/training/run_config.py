@@ -1,0 +1,92 @@
+"""The config of a run as a file in its workdir, and what may change when it goes on."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nsode_jax.data.vocabulary import Vocabulary
+from nsode_jax.modeling.pretrained import load_pretrained
+from nsode_jax.modeling.transformer import ModelConfig, Params
+
+_FILE = "config.json"
+_SAME_MODEL = ("remat",)
+"""Fields of a model that change how it is computed, not what."""
+
+
+class ModelChanged(ValueError):
+    """The model is not the one whose weights are to be used."""
+
+
+def write_config(workdir: Path, sections: Mapping[str, Any]) -> None:
+    """Writes dataclasses by section name to `config.json`."""
+    text = json.dumps({k: dataclasses.asdict(v) for k, v in sections.items()}, indent=2)
+    new = workdir / (_FILE + ".new")
+    new.write_text(text + "\n")
+    os.replace(new, workdir / _FILE)
+
+
+def changes(workdir: Path, sections: Mapping[str, Any]) -> list[str]:
+    """What differs from the config that the run in the workdir was started with.
+
+    Returns:
+      Texts like `training.steps 100 -> 200`.
+
+    Raises:
+      ModelChanged: if the model differs, naming the field, or nobody knows.
+    """
+    try:
+        before = json.loads((workdir / _FILE).read_text())
+        # Fields that are newer than the run had their defaults.
+        before["model"] = dataclasses.asdict(ModelConfig(**before["model"]))
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise ModelChanged(
+            f"{workdir} has checkpoints but no readable {_FILE}, so nobody knows of which model"
+        ) from error
+    texts = []
+    # Through JSON, so that tuples compare equal to lists.
+    now = json.loads(json.dumps({k: dataclasses.asdict(v) for k, v in sections.items()}))
+    for name, old, new in _differences(before, now, ""):
+        section, _, field = name.partition(".")
+        if section == "model" and field not in _SAME_MODEL:
+            raise ModelChanged(
+                f"{name} is {new!r}, but the run in {workdir} has {old!r}; "
+                "a changed model needs a new workdir"
+            )
+        texts.append(f"{name} {old!r} -> {new!r}")
+    return texts
+
+
+def _differences(old: Any, new: Any, name: str) -> list[tuple[str, Any, Any]]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        found = []
+        for key in [*old, *(k for k in new if k not in old)]:
+            path = f"{name}.{key}" if name else key
+            found += _differences(old.get(key), new.get(key), path)
+        return found
+    return [] if old == new else [(name, old, new)]
+
+
+def pretrained_params(name_or_path: str, config: ModelConfig) -> tuple[Params, dict[str, Any]]:
+    """Exported weights for a run to start from, and their model card.
+
+    Raises:
+      WeightsError: if they are missing or damaged.
+      ModelChanged: if their model is another one, naming the field.
+    """
+    model, params, vocabulary, card = load_pretrained(name_or_path)
+    if vocabulary != Vocabulary():
+        raise ModelChanged(f"init_from: the weights {name_or_path!r} have another vocabulary")
+    for field in dataclasses.fields(ModelConfig):
+        theirs, ours = getattr(model.config, field.name), getattr(config, field.name)
+        # Weights are stored apart from the type they are computed with.
+        if theirs != ours and field.name not in (*_SAME_MODEL, "dtype"):
+            raise ModelChanged(
+                f"init_from: the weights {name_or_path!r} have {field.name} {theirs!r}, "
+                f"the model of this run {ours!r}"
+            )
+    return params, card

@@ -1,0 +1,102 @@
+"""How fast a run is, and how much of its devices' arithmetic it uses."""
+
+from __future__ import annotations
+
+import functools
+import time
+
+import jax
+import jax.numpy as jnp
+
+from nsode_jax.modeling.transformer import ModelConfig
+
+_BENCHMARK_SECONDS = 0.2
+
+
+def flops_per_example(config: ModelConfig) -> float:
+    """Operations of the matrix products of one training example.
+
+    A multiplication and an addition count as two, and the gradient takes twice the
+    forward pass. Padding is counted, recomputation (`remat`) is not.
+    """
+    patches, length = config.num_patches, config.max_length
+    width, hidden = config.width, config.hidden_width
+    bits = 64 * config.channels * config.patch_size
+    projection, feed_forward = 2 * width**2, 4 * width * hidden
+    encoder_block = patches * (4 * projection + 4 * width * patches + feed_forward)
+    self_attention = length * (4 * projection + 4 * width * length)
+    cross_attention = length * (2 * projection + 4 * width * patches) + patches * 2 * projection
+    decoder_block = self_attention + cross_attention + length * feed_forward
+    ends = 2 * width * (patches * bits + length * config.vocabulary_size)
+    return 3.0 * (ends + config.layers * (encoder_block + decoder_block))
+
+
+@functools.cache
+def peak_flops(dtype: str) -> float:
+    """Measured operations per second of large matrix products on all local devices at once."""
+    size = 1024 if jax.default_backend() == "cpu" else 8192
+    product = jax.jit(lambda a: a @ a)
+    matrices = [
+        jax.device_put(jnp.full((size, size), 1 / size, dtype), device)
+        for device in jax.local_devices()
+    ]
+    jax.block_until_ready([product(m) for m in matrices])  # Compiled here.
+    products, start = 0, time.perf_counter()
+    while (seconds := time.perf_counter() - start) < _BENCHMARK_SECONDS:
+        for _ in range(4):
+            results = [product(m) for m in matrices]
+            products += len(results)
+        jax.block_until_ready(results)
+    return products * 2.0 * size**3 / seconds
+
+
+class Speed:
+    """Rates since the last report, without the pauses for validation and saving."""
+
+    def __init__(self, config: ModelConfig, batch_size: int, peak: float):
+        """
+        Args:
+          config: of the model.
+          batch_size: examples per step, over all devices.
+          peak: operations per second of all devices, from `peak_flops`.
+        """
+        self._batch, self._peak = batch_size, peak
+        self._flops = flops_per_example(config)
+        self._tokens = config.num_patches + config.max_length
+        self._reset()
+
+    def _reset(self) -> None:
+        self._start, self._paused, self._waited, self._steps = time.perf_counter(), 0.0, 0.0, 0
+
+    def stepped(self, waited: float) -> None:
+        """Counts a step.
+
+        Args:
+          waited: seconds for which its batch held up devices that had nothing to do.
+        """
+        self._steps += 1
+        self._waited += waited
+
+    def paused(self, seconds: float) -> None:
+        """Leaves out time that was not spent on steps."""
+        self._paused += seconds
+
+    def report(self) -> dict[str, float]:
+        """Rates since the last report.
+
+        Returns:
+          `samples_per_second`; `tokens_per_second`, patches and target positions,
+          padding included; `flops_utilization`, matrix products of the model
+          relative to the measured peak; `input_wait`, share of the time for which
+          the devices waited for a batch (an upper bound).
+        """
+        seconds = max(time.perf_counter() - self._start - self._paused, 1e-9)
+        samples = self._steps * self._batch / seconds
+        waited = self._waited / seconds
+        self._reset()
+        return {
+            "samples_per_second": samples,
+            "tokens_per_second": samples * self._tokens,
+            "flops_utilization": samples * self._flops / self._peak,
+            "input_wait": waited,
+        }
