@@ -58,6 +58,7 @@ def get_config() -> ConfigDict:
         max_dropped=0.5,
         window_share=0.15,
         min_window=0.25,
+        copies=2,
     )
     # 17.8M parameters, 36 MB as exported. The cores should limit such a run, not the GPU:
     # at 900 examples a second each, 15 of them draw 6 million in seven minutes. The GPU

@@ -26,7 +26,7 @@ def start(workdir: Path, data_dir: str, *overrides: str) -> list[subprocess.Pope
     environments = [
         {
             **{k: v for k, v in os.environ.items() if "proxy" not in k.lower()},
-            "XLA_FLAGS": "",
+            "XLA_FLAGS": "--xla_backend_optimization_level=0",  # Compiles faster.
             "SLURM_JOB_ID": "1",
             "SLURM_STEP_NODELIST": "localhost",
             "SLURM_NTASKS": "2",

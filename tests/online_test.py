@@ -89,6 +89,20 @@ def test_solutions_of_one_equation_are_mixed_through(config):
     assert np.mean(distinct) > 4  # Of 8; side by side three share an equation.
 
 
+def test_copies_of_a_solution_are_observed_differently(config):
+    """Thinned and noisy copies of one solution have one target, but other points."""
+    twice = dataclasses.replace(config.corruption, noisy_share=1.0, copies=2)
+    batches, _ = take(dataclasses.replace(config, corruption=twice), 8)
+    points = np.concatenate([b["words"].reshape(8, -1) for b in batches])
+    assert len(np.unique(points, axis=0)) == len(points) == 64
+    once, _ = take(config, 8)
+
+    def equations(some):
+        return len({b["fraction"][i].tobytes() for b in some for i in range(8)})
+
+    assert equations(batches) < 0.75 * equations(once)
+
+
 def test_validation_has_other_skeletons(config):
     vocabulary = Vocabulary()
 

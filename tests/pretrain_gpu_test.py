@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -76,10 +75,9 @@ def test_the_result_is_one_line(dry_run):
 
 
 def test_results_fit_through_the_door(dry_run):
-    files = list(dry_run.iterdir())
-    assert len(files) <= 8 + 2  # Three pieces here, of a model with two pieces to spare.
-    assert all(re.fullmatch(r"[A-Za-z0-9._-]+", file.name) and file.is_file() for file in files)
     parts = list(dry_run.glob("weights.npz.*"))
+    others = {path.name for path in dry_run.iterdir()} - {part.name for part in parts}
+    assert others == {"pieces.json", "result.json", "metrics.jsonl", "pretrain.log"}
     assert len(parts) > 1 and all(part.stat().st_size <= 50000 for part in parts)
 
 
@@ -204,7 +202,7 @@ def test_base_is_sized_for_it():
     model = Model(from_config_dict(base.get_config()).model)
     counts = model.num_parameters()
     assert counts == {"encoder": 7_895_360, "decoder": 9_900_836, "total": 17_796_196}
-    # In float16 three pieces, so that they and four other files come back at once.
+    # In float16 three pieces, with the four other files seven: eight may come back at once.
     assert counts["total"] * 2 < 3 * 15 * 2**20
 
 

@@ -166,6 +166,7 @@ class _Drawer:
             examples += [
                 corrupted_example(record, config.form, config.corruption, self._vocabulary, rng)
                 for record in fitting
+                for _ in range(config.corruption.copies)
             ]
             barren = 0 if fitting else barren + 1
             dropped += counts

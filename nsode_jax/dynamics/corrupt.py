@@ -30,6 +30,8 @@ class CorruptionConfig:
       window_share: share of the series cut to a shorter time window, which then
         starts at time 0.
       min_window: shortest window, as a share of the whole.
+      copies: observations made of each fresh solution of a bank, which takes longer
+        to make; in epochs over a stored data set each is made anew anyway.
     """
 
     noisy_share: float = 0.0
@@ -41,6 +43,7 @@ class CorruptionConfig:
     max_dropped: float = 0.5
     window_share: float = 0.0
     min_window: float = 0.25
+    copies: int = 1
 
     def __post_init__(self):
         for name in (
@@ -54,6 +57,8 @@ class CorruptionConfig:
         ):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ValueError(f"{name} must lie in [0, 1], got {getattr(self, name)}")
+        if self.copies < 1:
+            raise ValueError(f"copies must be at least 1, got {self.copies}")
         if not 0.0 < self.min_noise <= self.max_noise:
             raise ValueError(
                 f"noise must satisfy 0 < min_noise <= max_noise, "
