@@ -29,6 +29,7 @@ def main(argv: list[str]) -> int:
     import jax
 
     from nsode_jax.config import from_config_dict
+    from nsode_jax.data.workers import WorkersLost
     from nsode_jax.modeling.transformer import Model
     from nsode_jax.training.loop import train
     from nsode_jax.training.parallel import CannotJoin, join_processes
@@ -49,7 +50,7 @@ def main(argv: list[str]) -> int:
     except (CannotJoin, OSError, ValueError) as error:
         print(f"nsode_jax.train: error: {error}", file=sys.stderr)
         return 2
-    except FloatingPointError as error:
+    except (FloatingPointError, WorkersLost) as error:
         print(f"nsode_jax.train: stopped: {error}", file=sys.stderr)
         return 1
     return 0

@@ -83,7 +83,8 @@ def test_dropped_points_are_up_to_half_and_in_order():
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("noisy_share", 1.1), ("max_dropped", -0.1), ("min_noise", 0.2), ("copies", 0)]
+    ("field", "value"),
+    [("noisy_share", 1.1), ("max_dropped", -0.1), ("min_noise", 0.2), ("copies", 0)],
 )
 def test_impossible_settings_are_refused(field, value):
     with pytest.raises(ValueError, match=field):

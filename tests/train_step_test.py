@@ -96,8 +96,8 @@ def test_the_average_follows_the_weights():
     expected = jax.tree.map(lambda a, p: 0.1 * a + 0.9 * p, state.params, one.params)
     for a, b in zip(*map(jax.tree.leaves, (one.average, expected)), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-6)
-    assert one.best_params is one.average
-    assert init_state(MODEL, PLAIN).best_params is not None
+    assert one.inference_params is one.average
+    assert init_state(MODEL, PLAIN).inference_params is not None
 
 
 def test_a_wish_reaches_the_metrics():

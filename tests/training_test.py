@@ -187,7 +187,7 @@ class FakeValidation:
 
 
 def test_best_checkpoint_and_weights_are_kept(train, tmp_path, monkeypatch):
-    FakeValidation(monkeypatch, 3.0, 1.0, 2.0, float("nan"), 1.5, 4.0)
+    FakeValidation(monkeypatch, 3.0, 1.0, 2.0, float("nan"), 1.5, 4.0, 5.0)
     train(tmp_path, steps=12, validate_every=2, save_every=2, keep_last=2)
     checkpoints = TrainingCheckpoints(tmp_path / "checkpoints")
     assert checkpoints.steps() == [4, 10, 12]
@@ -197,6 +197,11 @@ def test_best_checkpoint_and_weights_are_kept(train, tmp_path, monkeypatch):
     assert card["samples_seen"] == 4 * 8
     assert card["validation"] == {"loss": 1.0}
     assert not (tmp_path / "weights.old").exists()
+    # A run that goes on still knows which one was best.
+    train(tmp_path, steps=14, validate_every=2, save_every=2, keep_last=1)
+    checkpoints = TrainingCheckpoints(tmp_path / "checkpoints")
+    assert checkpoints.steps() == [4, 14]
+    checkpoints.close()
 
 
 def test_early_stop(train, tmp_path, monkeypatch, capsys):
@@ -266,6 +271,7 @@ def test_workers_end_when_a_run_fails(train, tmp_path, bank, monkeypatch):
         ({"batch_size": 12}, "8 devices that accumulate 1 parts do not divide a batch of 12"),
         ({"accumulate": 2}, "8 devices that accumulate 2 parts do not divide a batch of 8"),
         ({"init_from": "no-such-weights"}, "neither a folder"),
+        ({"batch_size": 16}, "13 records are fewer than a batch of 16"),
     ],
 )
 def test_impossible_runs_are_refused(train, tmp_path, change, message):

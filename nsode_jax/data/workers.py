@@ -136,7 +136,8 @@ def _usable_cores() -> int:
 
 def _work(connection: Connection) -> None:
     """Works on the tasks that come through a pipe, in the main thread of a worker."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent decides.
+    for name in (signal.SIGINT, signal.SIGTERM):  # To a whole group: the parent decides.
+        signal.signal(name, signal.SIG_IGN)
     _end_with_parent()
     with contextlib.suppress(EOFError, OSError):
         while True:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import orbax.checkpoint as ocp
 
 
+class _KeepBest:
+    """Orbax policy that keeps one step. (Its own BestN forgets scores when a run goes on.)"""
+
+    def __init__(self):
+        self.step: int | None = None
+
+    def should_preserve(self, checkpoints: Sequence[Any], *, context: Any) -> list[bool]:
+        return [checkpoint.step == self.step for checkpoint in checkpoints]
+
+
 class TrainingCheckpoints:
     """The checkpoints of a run: the training state, and a record of the run in JSON.
 
-    The latest few are kept, and the one with the lowest validation loss. One that
-    was not written to its end, because the run was killed, does not count.
+    The latest few are kept, and the best one. One that was not written to its end,
+    because the run was killed, does not count.
     """
 
     def __init__(self, folder: str | Path, keep: int = 2):
@@ -21,20 +32,12 @@ class TrainingCheckpoints:
           folder: where checkpoints are kept; made when missing.
           keep: how many of the latest are kept.
         """
-        policies = ocp.checkpoint_managers
+        policies, self._best = ocp.checkpoint_managers, _KeepBest()
         self._manager = ocp.CheckpointManager(
             Path(folder).absolute(),
             options=ocp.CheckpointManagerOptions(
                 preservation_policy=policies.AnyPreservationPolicy(
-                    [
-                        policies.LatestN(n=keep),
-                        policies.BestN(
-                            n=1,
-                            get_metric_fn=lambda metrics: metrics["loss"],
-                            reverse=True,
-                            keep_checkpoints_without_metrics=False,
-                        ),
-                    ]
+                    [policies.LatestN(n=keep), self._best]
                 ),
                 enable_async_checkpointing=True,
             ),
@@ -49,7 +52,7 @@ class TrainingCheckpoints:
         return self._manager.latest_step()
 
     def save(
-        self, step: int, state: Any, record: dict[str, Any], loss: float | None = None
+        self, step: int, state: Any, record: dict[str, Any], best_step: int | None = None
     ) -> None:
         """Saves in the background.
 
@@ -57,8 +60,9 @@ class TrainingCheckpoints:
           step: of the run; a step that has been saved is not saved again.
           state: a pytree of NumPy arrays, the same in every process.
           record: plain JSON, the same in every process.
-          loss: of the validation at this step, if there was one.
+          best_step: step of the checkpoint, this one or an earlier, to keep as the best.
         """
+        self._best.step = best_step
         if step == self.latest_step():
             return
         self._manager.save(
@@ -66,7 +70,6 @@ class TrainingCheckpoints:
             args=ocp.args.Composite(
                 state=ocp.args.StandardSave(state), data=ocp.args.JsonSave(record)
             ),
-            metrics=None if loss is None else {"loss": loss},
         )
 
     def record(self) -> dict[str, Any]:

@@ -37,7 +37,8 @@ class TrainingConfig:
       save_every: steps between two checkpoints; one is also saved with every best
         validation.
       keep_last: latest checkpoints that are kept, besides the best one.
-      max_seconds: end cleanly after so long; 0 means no limit.
+      max_seconds: end cleanly so long after the start, compilation included; 0 means no
+        limit.
       init_from: exported weights that a fresh run starts from: a folder, or the
         name of shipped ones. Empty: random parameters.
       seed: of the parameters and of the order of the data.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import enum
-import math
+import functools
 import os
 import shutil
 import time
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 
 from nsode_jax.data.generate import GenerationConfig
 from nsode_jax.data.vocabulary import Vocabulary
@@ -116,6 +117,9 @@ def train(
             )
         )
         data = inputs.training(config.seed)
+        if config.validation_batches:
+            # What cannot be validated is refused here, not after hours.
+            inputs.validation(config.seed, config.validation_batches)
         checkpoints = TrainingCheckpoints(workdir / "checkpoints", config.keep_last)
         stack.callback(checkpoints.close)
         sections = {
@@ -189,7 +193,7 @@ def train(
             stop = stop or seen
             if validates or (config.validation_batches and stop in (Stop.DONE, Stop.TIME)):
                 some = inputs.validation(config.seed, config.validation_batches)
-                record.validation = validate(validation_step, state.best_params, some)
+                record.validation = validate(validation_step, state.inference_params, some)
                 best = record.best.update(step, record.validation["loss"])
                 if first:
                     logger.write(step, "validation", record.validation)
@@ -201,9 +205,9 @@ def train(
                     # Before the checkpoint that says so: a run killed between the two
                     # does it again.
                     card = _card(config, record, step)
-                    _export(workdir / "weights", on_host.best_params, model_config, card)
-                loss = record.validation["loss"] if best else None
-                checkpoints.save(step, on_host, _to_json(record, on_host, data), loss)
+                    _export(workdir / "weights", on_host.inference_params, model_config, card)
+                saved = _to_json(record, on_host, data)
+                checkpoints.save(step, on_host, saved, best_step=record.best.step)
             if first:
                 speed.paused(time.perf_counter() - paused)
 
@@ -239,10 +243,9 @@ def _begin(
     changed = changes(workdir, sections)
     saved = checkpoints.record()
     # As it was saved; then with or without an average, as the config says now.
-    like = init_state(
-        model, dataclasses.replace(config, ema_decay=0.5 if saved["has_average"] else 0.0)
-    )
-    state = checkpoints.state(jax.device_get(like))
+    as_saved = dataclasses.replace(config, ema_decay=0.5 if saved["has_average"] else 0.0)
+    shapes = jax.eval_shape(functools.partial(init_state, model, as_saved))
+    state = checkpoints.state(jax.tree.map(lambda s: np.empty(s.shape, s.dtype), shapes))
     if not config.ema_decay:
         state = dataclasses.replace(state, average=None)
     elif state.average is None:
@@ -297,7 +300,7 @@ def _farewell(
         Stop.STALE: f"stopped early: {config.patience} validations without improvement",
         Stop.SIGNAL: f"{interrupt.asked or 'signal'}: saved step {step}; the same command goes on",
     }[stop]
-    if record.best.loss is None or math.isnan(record.best.loss):
+    if record.best.loss is None:
         return reason
     return f"{reason}; best validation loss {record.best.loss:.4f} at step {record.best.step}"
 

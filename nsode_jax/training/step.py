@@ -45,7 +45,7 @@ class TrainState:
     skipped_in_a_row: Int[Array, ""]
 
     @property
-    def best_params(self) -> Params:
+    def inference_params(self) -> Params:
         """The parameters to validate and to export."""
         return self.params if self.average is None else self.average
 
