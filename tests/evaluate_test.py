@@ -113,7 +113,7 @@ def test_results_of_other_settings_are_not_mixed(fake, tmp_path, capsys):
     [
         (
             ["--sets", "textbok"],
-            "unknown test set 'textbok': known are textbook, classic, odebench",
+            "unknown test set 'textbok': known are iv, constants, skeletons, iv-163, textbook",
         ),
         (["--sets", ","], "names no test set"),
         (["--beams", "0"], "--beams must be at least 1, got 0"),
