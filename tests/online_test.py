@@ -89,6 +89,15 @@ def test_solutions_of_one_equation_are_mixed_through(config):
     assert np.mean(distinct) > 4  # Of 8; side by side three share an equation.
 
 
+def test_only_the_first_skeletons_are_used(config):
+    few = dataclasses.replace(config.generation, num_skeletons=5)
+    batches, _ = take(dataclasses.replace(config, generation=few), 8)
+    first = SkeletonBank.load(config.bank).first(5)
+    rows = [(b["low"][i], b["fraction"][i]) for b in batches for i in range(8)]
+    drawn = {Vocabulary().decode(*row).skeleton.key for row in rows}
+    assert drawn <= set(first.keys) and len(drawn) >= 2
+
+
 def test_copies_of_a_solution_are_observed_differently(config):
     """Thinned and noisy copies of one solution have one target, but other points."""
     twice = dataclasses.replace(config.corruption, noisy_share=1.0, copies=2)

@@ -142,6 +142,10 @@ class SkeletonBank:
             tuple(body.split("\n")), header["settings"], collections.Counter(header["counts"])
         )
 
+    def first(self, count: int) -> SkeletonBank:
+        """The bank of the skeletons that were drawn first; all if it has no more."""
+        return dataclasses.replace(self, keys=self.keys[:count])
+
     def constant_sets(self, config: GenerationConfig) -> tuple[int, ...]:
         """How many sets of constants each skeleton gets."""
         lengths = [key.count(" ") + 1 for key in self.keys]

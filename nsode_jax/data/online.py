@@ -38,7 +38,8 @@ class OnlineConfig:
     """All that decides the examples.
 
     Attributes:
-      bank: file or name of a skeleton bank.
+      bank: file or name of a skeleton bank; its first `generation.num_skeletons`
+        skeletons are used.
       generation: distribution of constants, initial values and durations.
       corruption: what is done to the clean solutions.
       form: shapes of an example.
@@ -141,9 +142,10 @@ class _Drawer:
         generation = config.generation
         if config.form.max_length <= 1:
             raise ValueError("max_length leaves no room for an expression")
+        bank = SkeletonBank.load(config.bank).first(generation.num_skeletons)
         work = [
             (key, sets)
-            for key, sets in SkeletonBank.load(config.bank).work(generation, config.split)
+            for key, sets in bank.work(generation, config.split)
             if key.count(" ") + 1 < config.form.max_length
         ]
         if not work:
