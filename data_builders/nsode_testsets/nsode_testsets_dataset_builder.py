@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import tensorflow_datasets as tfds
 
+from nsode_jax.data.records import features, float64
 from nsode_jax.evaluation.testsets import TEST_SETS, Problem
 
 
@@ -41,21 +42,14 @@ class Builder(tfds.core.GeneratorBasedBuilder):
         super().__init__(**kwargs)
 
     def _info(self) -> tfds.core.DatasetInfo:
-        # Without encoding="bytes" TFDS stores float64 as float32.
-        def float64(shape):
-            return tfds.features.Tensor(shape=shape, dtype=np.float64, encoding="bytes")
-
         return self.dataset_info_from_configs(
             description="Trajectories of ODEs dy/dt = f(y) whose law is known, to test NSODE.",
             features=tfds.features.FeaturesDict(
                 {
                     "name": tfds.features.Text(),
                     "law": tfds.features.Text(),
-                    "skeleton": tfds.features.Text(),
-                    "constants": float64((None,)),
                     "y0": float64(()),
-                    "max_time": float64(()),
-                    "y": float64((None,)),
+                    **features(),  # Of the training data.
                 }
             ),
             disable_shuffling=True,  # Row i is problem i of the set.

@@ -274,7 +274,7 @@ def _in_units(expression: Expression, value: float, time: float) -> Expression |
     ]
     try:
         return canonicalize(Expression(("mul", time / value, *inside)))
-    except (NotRepresentable, TimeLimitExceeded):
+    except NotRepresentable:
         return None
 
 

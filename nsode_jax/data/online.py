@@ -58,12 +58,6 @@ class OnlineConfig:
     seed: int
     process: int = 0
 
-    @functools.cached_property
-    def fingerprint(self) -> str:
-        """Of all that decides the examples, but for the process."""
-        text = f"{dataclasses.replace(self, process=0)} {SkeletonBank.load(self.bank).sha256}"
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
-
 
 class OnlineBatches(Iterator[Example]):
     """An endless iterator over batches, as `pipeline.batches` yields them.
@@ -97,7 +91,7 @@ class OnlineBatches(Iterator[Example]):
 
     def get_state(self) -> dict[str, Any]:
         """The position, as plain JSON; the same for all processes of a run."""
-        return {"next_batch": self._next, "data": self._config.fingerprint}
+        return {"next_batch": self._next, "data": _Drawer.of(self._config).fingerprint}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Moves to a position.
@@ -107,7 +101,7 @@ class OnlineBatches(Iterator[Example]):
         """
         if "next_batch" not in state:
             raise ValueError("the saved position is one in a stored data set, not in a bank")
-        if state["data"] != self._config.fingerprint:
+        if state["data"] != _Drawer.of(self._config).fingerprint:
             raise ValueError(
                 "the saved position is one in other data: the bank, the generation, corruption "
                 "or model settings, the batch size or the seed have changed"
@@ -142,10 +136,13 @@ class _Drawer:
         generation = config.generation
         if config.form.max_length <= 1:
             raise ValueError("max_length leaves no room for an expression")
-        bank = SkeletonBank.load(config.bank).first(generation.num_skeletons)
+        bank = SkeletonBank.load(config.bank)
+        everything = f"{dataclasses.replace(config, process=0)} {bank.sha256}"
+        # Of all that decides the examples, but for the process.
+        self.fingerprint = hashlib.sha256(everything.encode()).hexdigest()[:16]
         work = [
             (key, sets)
-            for key, sets in bank.work(generation, config.split)
+            for key, sets in bank.first(generation.num_skeletons).work(generation, config.split)
             if key.count(" ") + 1 < config.form.max_length
         ]
         if not work:

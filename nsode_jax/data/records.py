@@ -14,13 +14,13 @@ from nsode_jax.data.generate import Record
 from nsode_jax.expressions.expression import Skeleton
 
 
+def float64(shape: tuple[int | None, ...]) -> tfds.features.Tensor:
+    """A feature that keeps float64; without encoding="bytes" TFDS stores it as float32."""
+    return tfds.features.Tensor(shape=shape, dtype=np.float64, encoding="bytes")
+
+
 def features() -> tfds.features.FeaturesDict:
     """Names, shapes and types of a stored record."""
-
-    # Without encoding="bytes" TFDS stores float64 as float32.
-    def float64(shape: tuple) -> tfds.features.Tensor:
-        return tfds.features.Tensor(shape=shape, dtype=np.float64, encoding="bytes")
-
     return tfds.features.FeaturesDict(
         {
             "skeleton": tfds.features.Text(),
