@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 import time
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from tensorboardX import SummaryWriter
 
+from nsode_jax.data.bank import write_atomically
 from nsode_jax.data.progress import clock
 
 
@@ -53,9 +53,7 @@ def _drop_lines_after(path: Path, step: int) -> None:
                 kept.append(line)
         except (ValueError, KeyError):
             continue  # A line that a killed run did not finish.
-    new = path.with_suffix(".new")
-    new.write_text("".join(kept))
-    os.replace(new, path)
+    write_atomically(path, "".join(kept).encode())
 
 
 class ProgressLine:

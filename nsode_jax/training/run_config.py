@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from nsode_jax.data.bank import write_atomically
 from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.modeling.pretrained import load_pretrained
 from nsode_jax.modeling.transformer import ModelConfig, Params
@@ -25,9 +25,7 @@ class ModelChanged(ValueError):
 def write_config(workdir: Path, sections: Mapping[str, Any]) -> None:
     """Writes dataclasses by section name to `config.json`."""
     text = json.dumps({k: dataclasses.asdict(v) for k, v in sections.items()}, indent=2)
-    new = workdir / (_FILE + ".new")
-    new.write_text(text + "\n")
-    os.replace(new, workdir / _FILE)
+    write_atomically(workdir / _FILE, f"{text}\n".encode())
 
 
 def changes(workdir: Path, sections: Mapping[str, Any]) -> list[str]:
