@@ -12,13 +12,31 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsode_jax.decoding.beam_search import BeamResult, beam_search, gather_beams, greedy
+from nsode_jax.decoding.beam_search import (
+    BeamResult,
+    beam_search,
+    gather_beams,
+    greedy,
+    own_positions,
+)
 from nsode_jax.decoding.grammar import TokenTable
 
 PAD, BOS, EOS, Y, ADD, SIN = range(6)
 # <pad> <bos> <eos> y add sin and a grid of three constants.
 TABLE = TokenTable((0, 0, 0, 0, 2, 1, 0, 0, 0), BOS, EOS, PAD, grid_start=6, grid_size=3)
 WIDTH = 8
+
+
+def prefixes(stored, ancestors):
+    """What each beam has read: [length, batch, beams, ...] --> [batch, beams, length, ...]."""
+    batch, beams, length = ancestors.shape
+    position = jnp.arange(length)[None, None, :]
+    trajectory = jnp.arange(batch)[:, None, None]
+    return stored[
+        jnp.broadcast_to(position, ancestors.shape),
+        jnp.broadcast_to(trajectory, ancestors.shape),
+        ancestors,
+    ]
 
 
 class TinyModel:
@@ -34,27 +52,28 @@ class TinyModel:
         self.context = rng.normal(0, 1, (batch, WIDTH))
 
     def cache(self, batch, beams):
-        return {
-            "keys": jnp.zeros((batch, beams, self.max_length, WIDTH)),
-            "memory": jnp.zeros((batch, beams, WIDTH)),
-        }
+        # What is not written yet may hold anything.
+        unwritten = jnp.full((self.max_length, batch, beams, WIDTH), jnp.nan)
+        return {"keys": unwritten, "memory": unwritten}
 
     def step_fn(self, context=None):
         context = jnp.asarray(self.context if context is None else context)
         embedding, query, out = map(jnp.asarray, (self.embedding, self.query, self.out))
 
-        def step(cache, low, fraction, position):
+        def step(cache, ancestors, low, fraction, position):
             high = jnp.minimum(low + 1, self.table.size - 1)
             weight = fraction[..., None]
             token = (1 - weight) * embedding[low] + weight * embedding[high]
-            keys = cache["keys"].at[:, :, position].set(token)
-            memory = 0.5 * cache["memory"] + token
+            cache = {**cache, "keys": cache["keys"].at[position].set(token)}
+            keys = prefixes(cache["keys"], ancestors)
+            before = prefixes(cache["memory"], ancestors)[:, :, position - 1]
+            memory = token + jnp.where(position > 0, 0.5 * before, 0.0)
             scores = jnp.einsum("bkth,bkh->bkt", keys, jnp.tanh(token @ query))
             seen = (jnp.arange(self.max_length) <= position)[None, None, :]
             attention = jax.nn.softmax(jnp.where(seen, scores, -jnp.inf), axis=-1)
-            read = jnp.einsum("bkt,bkth->bkh", attention, keys)
+            read = jnp.einsum("bkt,bkth->bkh", attention, jnp.where(seen[..., None], keys, 0.0))
             logits = jnp.tanh(context[:, None, :] + read + memory) @ out
-            return logits, {"keys": keys, "memory": memory}
+            return logits, {**cache, "memory": cache["memory"].at[position].set(memory)}
 
         return step
 
@@ -105,12 +124,24 @@ def allowed(tokens, max_length, table, grammar):
     ]
 
 
-def outshone(token, log_p, table):
-    """Whether a neighbour on the grid is likelier than a grid token."""
+def top_of_hill(token, log_p, table):
+    """The grid token reached by always going on to the likelier neighbour."""
     grid = range(table.grid_start, table.grid_start + table.grid_size)
-    return token in grid and any(
-        j in grid and log_p[j] > log_p[token] for j in (token - 1, token + 1)
-    )
+    while True:
+        best = max((j for j in (token - 1, token, token + 1) if j in grid), key=lambda j: log_p[j])
+        if best == token:
+            return token
+        token = best
+
+
+def with_hills(log_p, table):
+    """{token: log p}, each hill of the grid with its whole probability at its top."""
+    hills = {}
+    for token in range(table.size):
+        on_grid = table.grid_start <= token < table.grid_start + table.grid_size
+        top = top_of_hill(token, log_p, table) if on_grid else token
+        hills[top] = np.logaddexp(hills.get(top, -np.inf), log_p[token])
+    return hills
 
 
 def reference_beam_search(
@@ -120,7 +151,7 @@ def reference_beam_search(
     max_length,
     grammar=True,
     length_penalty=0.0,
-    distinct_constants=False,
+    merge_constants=False,
 ):
     """Lists, float64, no cache, no early end. Gives [(score, log p, tokens, soft tokens)]."""
     live, finished = [(0.0, (), ((BOS, 0.0),))], []
@@ -128,11 +159,12 @@ def reference_beam_search(
         candidates = []
         for total, tokens, fed in live:
             log_p = model.log_p(row, fed)
+            gain = with_hills(log_p, model.table) if merge_constants else dict(enumerate(log_p))
             for token in allowed(tokens, max_length, model.table, grammar):
-                if distinct_constants and outshone(token, log_p, model.table):
+                if token not in gain:
                     continue
                 grown = (*tokens, token)
-                new = (total + log_p[token], grown, (*fed, soft(log_p, token, model.table)))
+                new = (total + gain[token], grown, (*fed, soft(log_p, token, model.table)))
                 if token == EOS:
                     finished.append((new[0] / len(grown) ** length_penalty, *new))
                 else:
@@ -233,24 +265,42 @@ def test_equal_to_the_reference_beam_by_beam(beams, grammar, length_penalty):
         assert_same_candidates(result, row, expected)
 
 
+# A grid of seven points, so that a distribution over it can have two hills.
+HILLY = TokenTable((0, 0, 0, 0, 2, 1) + (0,) * 7, BOS, EOS, PAD, grid_start=6, grid_size=7)
+
+
+def formulas(result, row):
+    return [tuple(result.low[row, i]) for i in range(found(result, row))]
+
+
 @pytest.mark.parametrize("beams", [2, 7])
-def test_distinct_constants_leave_no_copies(beams):
-    # A grid of seven points, so that a distribution over it can have two modes.
-    table = TokenTable((0, 0, 0, 0, 2, 1) + (0,) * 7, BOS, EOS, PAD, grid_start=6, grid_size=7)
-    model = TinyModel(4, batch=3, max_length=8, table=table)
-    result = search(model, beams=beams, distinct_constants=True)
+def test_merged_constants_leave_no_copies(beams):
+    model = TinyModel(4, batch=3, max_length=8, table=HILLY)
+    result = search(model, beams=beams, merge_constants=True)
     with_copies = search(model, beams=beams)
     copies = 0
     for row in range(3):
-        expected = reference_beam_search(model, row, beams, 8, distinct_constants=True)
+        expected = reference_beam_search(model, row, beams, 8, merge_constants=True)
         assert_same_candidates(result, row, expected)
-
-        def formulas(some, row=row):
-            return [tuple(some.low[row, i]) for i in range(found(some, row))]
-
-        assert len(set(formulas(result))) == found(result, row)
-        copies += found(with_copies, row) - len(set(formulas(with_copies)))
+        assert len(set(formulas(result, row))) == found(result, row)
+        copies += found(with_copies, row) - len(set(formulas(with_copies, row)))
     assert beams < 7 or copies > 0  # What the option is for does happen without it.
+
+
+def test_merged_constants_keep_all_probability():
+    # Of one token: <bos> c <eos> or <bos> y <eos>, so nothing is lost but <eos>'s rivals.
+    model = TinyModel(4, batch=3, max_length=2, table=HILLY)
+    merged, apart = search(model, beams=8, merge_constants=True), search(model, beams=8)
+    for row in range(3):
+        gain = with_hills(model.log_p(row, ((BOS, 0.0),)), HILLY)
+        tops = [token for token in gain if token == Y or token >= HILLY.grid_start]
+        assert found(merged, row) == len(tops) < found(apart, row) == 8
+        for beam in range(len(tops)):
+            (token, _), fed = written(merged, row, beam)
+            last = model.log_p(row, ((BOS, 0.0), fed[0]))[EOS]
+            np.testing.assert_allclose(
+                merged.log_probability[row, beam], gain[token] + last, atol=1e-4
+            )
 
 
 def test_length_penalty_changes_the_order_but_not_the_scores():
@@ -323,10 +373,11 @@ def test_scores_are_sorted_distinct_and_equal_teacher_forced_rescoring():
     assert np.isfinite(result.log_probability).all()
 
     step, cache = jax.jit(model.step_fn()), model.cache(4, beams)
+    own = own_positions(4, beams, 12)
     low, fraction = jnp.full((4, beams), BOS), jnp.zeros((4, beams))
     total = 0.0
     for position in range(12):
-        logits, cache = step(cache, low, fraction, jnp.asarray(position))
+        logits, cache = step(cache, own, low, fraction, jnp.asarray(position))
         token = jnp.asarray(result.tokens[:, :, position])
         gained = jnp.take_along_axis(jax.nn.log_softmax(logits), token[..., None], -1)[..., 0]
         total += jnp.where(position < result.lengths, gained, 0.0)
@@ -379,9 +430,10 @@ def test_without_grammar_candidates_may_be_malformed():
 #   y          0.6 * 0.5       = 0.3
 #   y y        0.6 * 0.5 * 0.5 = 0.15, not an expression
 #   sin sin y  0.4 * 0.1 * 0.9 = 0.036, and a tenth for each further sin
-def markov_step(cache, low, fraction, position):
+def markov_step(cache, ancestors, low, fraction, position):
     del fraction
-    after_sin = cache["sins"] + (low == SIN)
+    before = prefixes(cache["sins"], ancestors)[:, :, position - 1]
+    after_sin = jnp.where(position > 0, before, 0) + (low == SIN)
     bos = jnp.zeros(9).at[jnp.asarray([Y, SIN])].set(jnp.asarray([0.6, 0.4]))
     y_first = jnp.zeros(9).at[jnp.asarray([EOS, Y])].set(jnp.asarray([0.5, 0.5]))
     y_after_sin = jnp.zeros(9).at[EOS].set(1.0)
@@ -389,11 +441,11 @@ def markov_step(cache, low, fraction, position):
     after_y = jnp.where(after_sin[..., None] > 0, y_after_sin[None, None], y_first[None, None])
     probability = jnp.where(low[..., None] == Y, after_y, bos[None, None])
     probability = jnp.where(low[..., None] == SIN, sin[None, None], probability)
-    return jnp.log(probability + 1e-30), {"sins": after_sin}
+    return jnp.log(probability + 1e-30), {"sins": cache["sins"].at[position].set(after_sin)}
 
 
 def search_markov(beams, max_length=6, grammar=True, step=markov_step):
-    cache = {"sins": jnp.zeros((1, beams), jnp.int32)}
+    cache = {"sins": jnp.zeros((max_length, 1, beams), jnp.int32)}
     settings = dict(table=TABLE, batch=1, beams=beams, max_length=max_length, grammar=grammar)
     return jax.jit(lambda cache: beam_search(step, cache, **settings))(cache)
 
@@ -432,8 +484,8 @@ def test_the_search_ends_as_soon_as_nothing_better_can_come():
     # After <bos> sin y the two best are known (0.36, 0.3) and the best live beam has 0.04. A step
     # that was still taken would poison every score.
     def poisoned_from(last):
-        def step(cache, low, fraction, position):
-            logits, cache = markov_step(cache, low, fraction, position)
+        def step(cache, ancestors, low, fraction, position):
+            logits, cache = markov_step(cache, ancestors, low, fraction, position)
             return jnp.where(position >= last, jnp.nan, logits), cache
 
         return step
@@ -455,8 +507,8 @@ def test_lower_precision_logits_are_scored_in_float32():
     model = TinyModel(10, batch=1, max_length=4)
     step = model.step_fn()
 
-    def half(cache, low, fraction, position):
-        logits, cache = step(cache, low, fraction, position)
+    def half(cache, *arguments):
+        logits, cache = step(cache, *arguments)
         return logits.astype(jnp.bfloat16), cache
 
     result = beam_search(half, model.cache(1, 3), table=TABLE, batch=1, beams=3, max_length=4)
@@ -469,7 +521,6 @@ def test_lower_precision_logits_are_scored_in_float32():
         ({"beams": 0}, "at least 1"),
         ({"max_length": 1}, "at least 2"),
         ({"length_penalty": -1.0}, "negative"),
-        ({"beams": 4}, r"begin with \[batch, beams\] = \[2, 4\]"),
         ({"table": TokenTable((0, 0, 0, 0), BOS, EOS, PAD, 4, 0)}, "9 logits, not 4"),
     ],
 )

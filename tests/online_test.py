@@ -64,6 +64,20 @@ def test_number_of_workers_does_not_change_the_examples(config):
     assert all(same(a, b) for a, b in zip(alone, together, strict=True))
 
 
+@pytest.mark.parametrize("processes", [0, 2])
+def test_workers_draw_other_batches_in_between(config, processes):
+    other = dataclasses.replace(config, split="validation")
+    expected, _ = take(config, 12)
+    expected_of_other, _ = take(other, 9)
+    batches = OnlineBatches(config, processes)
+    drawn = list(itertools.islice(batches, 5))
+    drawn_of_other = batches.first_of(other, 9)
+    drawn += itertools.islice(batches, 7)
+    batches.close()
+    assert all(same(a, b) for a, b in zip(drawn, expected, strict=True))
+    assert all(same(a, b) for a, b in zip(drawn_of_other, expected_of_other, strict=True))
+
+
 @pytest.mark.parametrize("position", [1, 8, 11])
 def test_a_position_is_found_again(config, position):
     """In the first chunk of batches, between two, and in the second."""

@@ -22,9 +22,9 @@ CONTEXT = _RNG.normal(0, 1, (BATCH, TABLE.size))
 NEXT = _RNG.normal(0, 1, (TABLE.size, TABLE.size))
 
 
-def step_fn(cache, low, fraction, position):
+def step_fn(cache, ancestors, low, fraction, position):
     """Logits from the trajectory and a fading sum over all soft tokens written so far."""
-    del position
+    del ancestors, position  # Rows never meet, so that each goes on from its own sum.
     following, weight = jnp.asarray(NEXT), fraction[..., None]
     high = jnp.minimum(low + 1, TABLE.size - 1)
     memory = 0.5 * cache + (1 - weight) * following[low] + weight * following[high]

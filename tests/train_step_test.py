@@ -105,6 +105,22 @@ def test_a_wish_reaches_the_metrics():
     assert metrics["wish"] == 2
 
 
+def test_only_the_first_step_is_compiled():
+    compiled, counts = [], []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, *_, **__: compiled.append(event) if "backend_compile" in event else None
+    )
+    try:
+        step, state = make_train_step(MODEL, PLAIN, Vocabulary()), init_state(MODEL, PLAIN)
+        state = replicate(state)
+        for seed in range(3):
+            state, _ = step(state, shard(batch(seed=seed)), on_each_device(0))
+            counts.append(len(compiled))
+    finally:
+        jax.monitoring.clear_event_listeners()
+    assert 0 < counts[0] == counts[1] == counts[2]
+
+
 def test_the_state_has_one_structure_for_all_settings():
     params = MODEL.init(0)
     structures = {

@@ -11,6 +11,7 @@ from configs import paper, small, smoke
 from nsode_jax.config import from_config_dict
 from nsode_jax.data.bits import float_to_words
 from nsode_jax.data.vocabulary import Vocabulary
+from nsode_jax.decoding.beam_search import own_positions
 from nsode_jax.modeling.transformer import Model, ModelConfig
 from nsode_jax.training.loss import decoder_inputs, means, two_hot_sums
 
@@ -60,9 +61,10 @@ def test_cached_steps_equal_teacher_forcing(norm):
     low, fraction = targets(2)
     expected = jax.jit(model.decode)(params, memory, low, fraction)
     cache, step = model.init_cache(2, 3), jax.jit(model.step)
+    own = own_positions(2, 3, 8)
     for i in range(8):
         tokens = (jnp.tile(x[:, i : i + 1], (1, 3)) for x in (low, fraction))
-        logits, cache = step(params, memory, cache, *tokens, jnp.int32(i))
+        logits, cache = step(params, memory, cache, own, *tokens, jnp.int32(i))
         for beam in range(3):
             np.testing.assert_allclose(logits[:, beam], expected[:, i], atol=2e-5)
 

@@ -15,6 +15,7 @@ import dataclasses
 import functools
 import hashlib
 import itertools
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -107,6 +108,15 @@ class OnlineBatches(Iterator[Example]):
                 "or model settings, the batch size or the seed have changed"
             )
         self._next, self._batches = int(state["next_batch"]), None
+
+    def first_of(self, config: OnlineConfig, count: int) -> list[Example]:
+        """The first batches of another config, drawn by the workers of this one."""
+        chunks = range(math.ceil(count / _BATCHES_PER_CHUNK))
+        drawn = self._workers.map(functools.partial(_draw_chunk, config), chunks)
+        first = list(itertools.islice(itertools.chain.from_iterable(drawn), count))
+        # Workers have one task list at a time: ours, if begun, goes on from our position.
+        self._batches = None
+        return first
 
     def close(self) -> None:
         """Ends the worker processes."""

@@ -1,9 +1,10 @@
 """From records to batches: corruption, IEEE-754 words, two-hot targets, Grain.
 
-    record source -> shuffle -> repeat -> corrupt and encode -> batch
+    record source -> shuffle -> repeat -> corrupt and encode -> share -> batch
 
 The corruption of a record is drawn anew in every epoch, and the iterator's
-position is saved with each checkpoint.
+position is saved with each checkpoint. Grain works backwards from the batch that is
+asked for, so a process reads and encodes its share alone.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ def batches(
     seed: int,
     repeat: bool = True,
     threads: int = 1,
+    process: int = 0,
+    processes: int = 1,
     vocabulary: Vocabulary | None = None,
 ) -> grain.IterDataset:
     """Batches of examples from a random-access source of records.
@@ -53,10 +56,13 @@ def batches(
       source: feature dictionaries, as from `records.open_split`.
       form: shapes of an example.
       corruption: what is done to the clean solutions.
-      batch_size: examples per batch; the last, smaller batch is dropped.
+      batch_size: examples per batch of all processes together; the last, smaller
+        batch is dropped.
       seed: of the order and of the corruption.
       repeat: go through the source for ever, reshuffled each time.
       threads: that read and encode ahead.
+      process: number of this process, which gets every n-th row of each batch.
+      processes: how many share the batches; divides batch_size.
       vocabulary: the paper's by default.
 
     Returns:
@@ -72,7 +78,11 @@ def batches(
     if repeat:
         dataset = dataset.repeat()
     encode = CorruptAndEncode(form, corruption, vocabulary or Vocabulary())
-    dataset = dataset.random_map(encode).batch(batch_size, drop_remainder=True)
-    dataset = dataset.map(points_to_words)
+    dataset = dataset.random_map(encode)
+    # After the random numbers, which Grain draws from the place of a record in the order
+    # of all. Whole batches only: all processes must have the same number of them.
+    whole = len(dataset) - len(dataset) % batch_size
+    dataset = dataset.slice(slice(process, whole, processes))
+    dataset = dataset.batch(batch_size // processes).map(points_to_words)
     options = grain.ReadOptions(num_threads=threads, prefetch_buffer_size=4 * threads)
     return dataset.to_iter_dataset(options)

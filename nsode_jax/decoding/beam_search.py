@@ -8,6 +8,11 @@ Scores are the model's own log-probabilities, the log-softmax over the whole
 vocabulary. The grammar only forbids tokens; what it forbids is not renormalized
 away, so that scoring a candidate again with teacher forcing gives the same
 number.
+
+The cache is never reordered. What a beam wrote stays where it was written, and
+`ancestors` says where that is (elsewhere called cache indirection): a beam that takes
+over the prefix of another one copies a row of small integers, not all of its keys
+and values.
 """
 
 from __future__ import annotations
@@ -21,7 +26,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from nsode_jax.decoding.grammar import (
     TokenTable,
-    constant_modes,
+    constant_hills,
     legal_tokens,
     next_open_slots,
     soft_token,
@@ -29,21 +34,29 @@ from nsode_jax.decoding.grammar import (
 )
 
 Cache = Any
-"""A pytree of arrays [batch, beams, ...]: the self-attention keys and values.
+"""What a step function carries from step to step: self-attention keys and values.
 
 Whatever belongs to a trajectory and not to a beam (the encoder's output, the
 keys and values of cross-attention) is closed over by the step function, so that
-it is never copied per beam.
+there is one of it for all beams.
 """
 
 StepFn = Callable[
-    [Cache, Int[Array, "batch beams"], Float[Array, "batch beams"], Int[Array, ""]],
+    [
+        Cache,
+        Int[Array, "batch beams length"],
+        Int[Array, "batch beams"],
+        Float[Array, "batch beams"],
+        Int[Array, ""],
+    ],
     tuple[Float[Array, "batch beams vocab"], Cache],
 ]
-"""`step_fn(cache, low, fraction, position) -> (logits, cache)`.
+"""`step_fn(cache, ancestors, low, fraction, position) -> (logits, cache)`.
 
 Reads the soft token at `position` of each beam and gives the logits of the
-next; at position 0 it is fed <bos>. It must work under `jax.jit`.
+next; at position 0 it is fed <bos>. Position p of what beam b has read was read by
+beam `ancestors[..., b, p]`, at `position` and after it by b itself. It must work under
+`jax.jit`.
 """
 
 
@@ -107,6 +120,7 @@ class BeamState(NamedTuple):
 
     position: Int[Array, ""]
     cache: Cache
+    ancestors: Int[Array, "batch beams length"]
     low: Int[Array, "batch beams"]
     fraction: Float[Array, "batch beams"]
     open_slots: Int[Array, "batch beams"]
@@ -115,18 +129,18 @@ class BeamState(NamedTuple):
     finished: Finished
 
 
-def check_sizes(init_cache: Cache, batch: int, beams: int, max_length: int) -> None:
+def own_positions(batch: int, beams: int, max_length: int) -> Int[Array, "batch beams length"]:
+    """The ancestors of beams that never met: each beam itself, at all positions."""
+    beam = jnp.arange(beams, dtype=jnp.int32)[None, :, None]
+    return jnp.broadcast_to(beam, (batch, beams, max_length))
+
+
+def check_sizes(batch: int, beams: int, max_length: int) -> None:
     """Raises ValueError for sizes that could only fail later, and less clearly."""
     if batch < 1 or beams < 1:
         raise ValueError(f"batch and beams must be at least 1: {batch=}, {beams=}")
     if max_length < 2:
         raise ValueError(f"max_length must be at least 2, one token and <eos>: {max_length=}")
-    for path, leaf in jax.tree_util.tree_leaves_with_path(init_cache):
-        if jnp.shape(leaf)[:2] != (batch, beams):
-            raise ValueError(
-                f"cache{jax.tree_util.keystr(path)} has shape {jnp.shape(leaf)}; every array of "
-                f"the cache must begin with [batch, beams] = [{batch}, {beams}]"
-            )
 
 
 def log_softmax(
@@ -169,7 +183,7 @@ def beam_search(
     max_length: int,
     length_penalty: float = 0.0,
     grammar: bool = True,
-    distinct_constants: bool = False,
+    merge_constants: bool = False,
 ) -> BeamResult:
     """The `beams` most probable expressions of each trajectory, as far as a beam finds them.
 
@@ -184,7 +198,7 @@ def beam_search(
 
     Args:
       step_fn: one step of the decoder.
-      init_cache: its cache before the first step, arrays [batch, beams, ...].
+      init_cache: its cache before the first step.
       table: the tokens.
       batch: number of trajectories.
       beams: number of live beams, and of candidates in the result.
@@ -193,9 +207,10 @@ def beam_search(
         the default, by log p.
       grammar: write only complete prefix expressions. Without it candidates
         may be incomplete or go on after a complete expression.
-      distinct_constants: write a grid token only where no neighbour of it on the
-        grid is likelier. Without it the beam fills with copies of one formula
-        that differ in which of two neighbours a constant was read off.
+      merge_constants: of tokens on one hill of the distribution over the grid write
+        only the top, with the probability of all (`grammar.constant_hills`). Without it
+        the beam fills with near-copies of one formula, and a formula without constants
+        is preferred to one whose probability is spread over many values.
 
     Returns:
       The candidates, best first. Rows beyond the number of candidates found are
@@ -204,7 +219,7 @@ def beam_search(
     Raises:
       ValueError: for sizes that do not fit each other.
     """
-    check_sizes(init_cache, batch, beams, max_length)
+    check_sizes(batch, beams, max_length)
     if length_penalty < 0:
         raise ValueError(f"length_penalty must not be negative: {length_penalty}")
     vocab = table.size
@@ -212,6 +227,7 @@ def beam_search(
     none = jnp.full((batch, beams), -jnp.inf, jnp.float32)
     zeros = jnp.zeros((batch, beams), jnp.int32)
     is_eos = (jnp.arange(vocab) == table.eos)[None, None, :]
+    own = own_positions(batch, beams, max_length)
 
     def can_improve(state: BeamState) -> Bool[Array, ""]:
         # Each further token lowers log p, and the longest candidate is divided by most.
@@ -234,36 +250,41 @@ def beam_search(
         return gather_beams(pool, best)
 
     def step(state: BeamState) -> BeamState:
-        logits, cache = step_fn(state.cache, state.low, state.fraction, state.position)
+        position = state.position
+        logits, cache = step_fn(state.cache, state.ancestors, state.low, state.fraction, position)
         log_p = log_softmax(logits, table)
-        allowed = allowed_tokens(state.open_slots, max_length - state.position, table, grammar)
-        if distinct_constants and table.grid_size:
-            allowed &= constant_modes(log_p, table)
-        total = jnp.where(allowed, state.log_probability[..., None] + log_p, -jnp.inf)
+        allowed = allowed_tokens(state.open_slots, max_length - position, table, grammar)
+        gained = log_p
+        if merge_constants:
+            gained, is_top = constant_hills(log_p, table)
+            allowed &= is_top
+        total = jnp.where(allowed, state.log_probability[..., None] + gained, -jnp.inf)
         finished = finish(state, total[..., table.eos])
 
         # [batch, beam, vocab] --> [batch, beam*vocab]
         going_on = jnp.where(is_eos, -jnp.inf, total).reshape(batch, beams * vocab)
         log_probability, index = jax.lax.top_k(going_on, beams)
         parent, token = index // vocab, index % vocab
-        cache, written, open_slots, log_p = gather_beams(
-            (cache, state.written, state.open_slots, log_p), parent
+        ancestors, written, open_slots, log_p = gather_beams(
+            (state.ancestors, state.written, state.open_slots, log_p), parent
         )
         low, fraction = soft_token(log_p, token, table)
         return BeamState(
-            position=state.position + 1,
+            position=position + 1,
             cache=cache,
+            ancestors=jnp.where(jnp.arange(max_length) <= position, ancestors, own),
             low=low,
             fraction=fraction,
             open_slots=next_open_slots(open_slots, token, table),
             log_probability=log_probability,
-            written=written.write(state.position, token, low, fraction),
+            written=written.write(position, token, low, fraction),
             finished=finished,
         )
 
     start = BeamState(
         position=jnp.zeros((), jnp.int32),
         cache=init_cache,
+        ancestors=own,
         low=jnp.full((batch, beams), table.bos, jnp.int32),
         fraction=jnp.zeros((batch, beams), jnp.float32),
         open_slots=zeros + 1,
@@ -313,12 +334,13 @@ def decode_rows(
     rows: int,
     max_length: int,
     grammar: bool,
+    merge_constants: bool = False,
 ) -> BeamResult:
     """Writes each row to its end, one chosen token after another; rows never meet.
 
     Args:
       step_fn: one step of the decoder.
-      init_cache: its cache before the first step, arrays [batch, rows, ...].
+      init_cache: its cache before the first step.
       choose: from log-probabilities, -inf where a token is not allowed, and the
         position to one token per row.
       table: the tokens.
@@ -326,6 +348,8 @@ def decode_rows(
       rows: number of candidates of each.
       max_length: most tokens of a candidate, <eos> included.
       grammar: write only complete prefix expressions.
+      merge_constants: a constant counts with the probability of its hill, as in
+        `beam_search`.
 
     Returns:
       The rows in the order they were written. A row without <eos> after
@@ -334,18 +358,20 @@ def decode_rows(
     Raises:
       ValueError: for sizes that do not fit each other.
     """
-    check_sizes(init_cache, batch, rows, max_length)
+    check_sizes(batch, rows, max_length)
+    own = own_positions(batch, rows, max_length)
 
     def unfinished(state: RowState) -> Bool[Array, ""]:
         return (state.position < max_length) & ~jnp.all(state.ended)
 
     def step(state: RowState) -> RowState:
-        logits, cache = step_fn(state.cache, state.low, state.fraction, state.position)
+        logits, cache = step_fn(state.cache, own, state.low, state.fraction, state.position)
         log_p = log_softmax(logits, table)
         allowed = allowed_tokens(state.open_slots, max_length - state.position, table, grammar)
         token = choose(jnp.where(allowed, log_p, -jnp.inf), state.position)
         low, fraction = soft_token(log_p, token, table)
-        gained = jnp.take_along_axis(log_p, token[..., None], axis=-1)[..., 0]
+        mass = constant_hills(log_p, table)[0] if merge_constants else log_p
+        gained = jnp.take_along_axis(mass, token[..., None], axis=-1)[..., 0]
 
         # Rows that have ended are still computed, but write <pad> and gain nothing.
         ended = state.ended

@@ -106,27 +106,46 @@ def writable_tokens(table: TokenTable) -> Bool[np.ndarray, " vocab"]:
     return ~np.isin(np.arange(table.size), (table.pad, table.bos))
 
 
-def constant_modes(
+def constant_hills(
     log_probability: Float[Array, "*shape vocab"], table: TokenTable
-) -> Bool[Array, "*shape vocab"]:
-    """All tokens but the grid tokens that have a likelier neighbour on the grid.
+) -> tuple[Float[Array, "*shape vocab"], Bool[Array, "*shape vocab"]]:
+    """The hills of the distribution over the grid: their mass, and where their tops are.
 
-    A constant is read off two neighbouring tokens (`soft_token`), so a token that
-    its neighbour outshines would give nearly the same constant again. With one
-    token for each mode of the distribution over the grid, each candidate is a
-    different formula.
+    A constant is read off two neighbouring tokens (`soft_token`), so choosing another
+    token of the same hill gives nearly the same constant again. Taken together they are
+    one constant, at the top of the hill, with the probability of all its tokens.
 
     Args:
-      log_probability: log-probabilities, or logits.
+      log_probability: log-probabilities.
       table: the tokens.
+
+    Returns:
+      The log-probability of each token, of a grid token that of its hill; and whether a
+      token is the top of its hill, true of all that are not on the grid.
     """
     first, end = table.grid_start, table.grid_start + table.grid_size
+    everywhere = jnp.ones(log_probability.shape, bool)
+    if not table.grid_size:
+        return log_probability, everywhere
     grid = log_probability[..., first:end]
     outside = jnp.full((*grid.shape[:-1], 1), -jnp.inf, grid.dtype)
     below = jnp.concatenate([outside, grid[..., :-1]], axis=-1)
     above = jnp.concatenate([grid[..., 1:], outside], axis=-1)
-    mode = (grid >= below) & (grid > above)  # Of two equal neighbours the upper one.
-    return jnp.ones(log_probability.shape, bool).at[..., first:end].set(mode)
+    # Upwards lies the likelier neighbour; of two equal tokens the upper one is the top.
+    is_top = (grid >= below) & (grid > above)
+    to_below = ~is_top & (below > above)
+    to_above = ~is_top & ~to_below
+    # A hill begins where neither of two neighbours leads to the other.
+    begins = ~to_below[..., 1:] & ~to_above[..., :-1]
+    hill = jnp.cumsum(begins, axis=-1)
+    hill = jnp.concatenate([jnp.zeros_like(hill[..., :1]), hill], axis=-1)
+    # [*shape, grid, grid]: whether two tokens lie on one hill.
+    together = hill[..., :, None] == hill[..., None, :]
+    mass = jax.nn.logsumexp(jnp.where(together, grid[..., None, :], -jnp.inf), axis=-1)
+    return (
+        log_probability.at[..., first:end].set(mass),
+        everywhere.at[..., first:end].set(is_top),
+    )
 
 
 def soft_token(

@@ -113,7 +113,7 @@ def _beam(model: Model, table: TokenTable, beams: int, params, words, mask) -> B
         batch=batch,
         beams=beams,
         max_length=model.config.max_length,
-        distinct_constants=True,
+        merge_constants=True,
     )
 
 
@@ -129,4 +129,5 @@ def _sample(model: Model, table: TokenTable, samples: int, params, words, mask, 
         batch=batch,
         samples=samples,
         max_length=model.config.max_length,
+        merge_constants=True,
     )

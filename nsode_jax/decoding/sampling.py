@@ -43,6 +43,7 @@ def sample(
     top_k: int = 0,
     top_p: float = 1.0,
     grammar: bool = True,
+    merge_constants: bool = False,
 ) -> BeamResult:
     """Draws `samples` expressions for each trajectory, independently.
 
@@ -54,7 +55,7 @@ def sample(
 
     Args:
       step_fn: one step of the decoder, as for `beam_search`.
-      init_cache: its cache before the first step, arrays [batch, samples, ...].
+      init_cache: its cache before the first step.
       key: the same key gives the same samples.
       table: the tokens.
       batch: number of trajectories.
@@ -64,6 +65,8 @@ def sample(
       top_k: tokens to draw from at most; 0 for all.
       top_p: probability to draw from, in (0, 1]; 1 for all.
       grammar: write only complete prefix expressions.
+      merge_constants: report a constant with the probability of its hill, as
+        `beam_search` does; what is drawn is the same.
 
     Returns:
       The samples as drawn, unsorted, with duplicates. Without the grammar a row
@@ -99,4 +102,5 @@ def sample(
         rows=samples,
         max_length=max_length,
         grammar=grammar,
+        merge_constants=merge_constants,
     )

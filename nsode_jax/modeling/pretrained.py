@@ -12,6 +12,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 from flax import traverse_util
 
@@ -60,8 +61,15 @@ def export(
     (folder / "model.json").write_text(json.dumps(description, indent=2) + "\n")
 
 
-def load_pretrained(name_or_path: str | Path) -> tuple[Model, Params, Vocabulary, dict[str, Any]]:
+def load_pretrained(
+    name_or_path: str | Path, dtype: str | None = None
+) -> tuple[Model, Params, Vocabulary, dict[str, Any]]:
     """Shipped weights by name, or exported ones by their folder.
+
+    Args:
+      name_or_path: of the weights.
+      dtype: of activations. By default that of the training, but float32 on CPUs,
+        where bfloat16 saves no time and is less exact.
 
     Returns:
       The model, its parameters in float32, its vocabulary and the model card.
@@ -87,7 +95,9 @@ def load_pretrained(name_or_path: str | Path) -> tuple[Model, Params, Vocabulary
             )
         if _sha256(folder / "weights.npz") != description["sha256"]:
             raise WeightsError(f"{folder}/weights.npz is damaged: its SHA-256 does not match")
-        model = Model(ModelConfig(**description["model"]))
+        config = ModelConfig(**description["model"])
+        dtype = dtype or ("float32" if jax.default_backend() == "cpu" else config.dtype)
+        model = Model(dataclasses.replace(config, dtype=dtype))
         vocabulary = Vocabulary(**description["vocabulary"])
         with np.load(folder / "weights.npz", allow_pickle=False) as stored:
             flat = {name: stored[name].astype(np.float32) for name in stored.files}

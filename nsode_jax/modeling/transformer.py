@@ -19,11 +19,12 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from nsode_jax.data.bits import BITS, words_to_bits
 from nsode_jax.data.encode import ExampleFormat
+from nsode_jax.modeling.attention import attention, cached_attention
 
 Params = dict
 """Parameters as a plain nested dictionary of arrays."""
 
-Cache = tuple[tuple[Float[Array, "batch beams length heads head"], ...], ...]
+Cache = tuple[tuple[Float[Array, "length batch*beams width"], ...], ...]
 """Keys and values of the decoder's self-attention, a pair for each layer."""
 
 Memory = tuple[
@@ -104,14 +105,15 @@ class Attention(nnx.Module):
         self.query, self.key, self.value, self.out = linear(), linear(), linear(), linear()
         self.heads = config.heads
 
-    def _split(self, x: Float[Array, "*lead width"]) -> Float[Array, "*lead heads head"]:
+    def split(self, x: Float[Array, "*lead width"]) -> Float[Array, "*lead heads head"]:
+        """The heads' shares of a projection."""
         return x.reshape(*x.shape[:-1], self.heads, -1)
 
     def keys_values(
         self, x: Float[Array, "*lead width"]
     ) -> tuple[Float[Array, "*lead heads head"], Float[Array, "*lead heads head"]]:
         """Keys and values of inputs."""
-        return self._split(self.key(x)), self._split(self.value(x))
+        return self.split(self.key(x)), self.split(self.value(x))
 
     def attend(
         self,
@@ -121,7 +123,7 @@ class Attention(nnx.Module):
         mask: Bool[Array, "#batch 1 #queries keys"],
     ) -> Float[Array, "batch queries width"]:
         """Attention of inputs to given keys, where the mask is true."""
-        attended = jax.nn.dot_product_attention(self._split(self.query(x)), keys, values, mask=mask)
+        attended = attention(self.split(self.query(x)), keys, values, mask)
         return self.out(attended.reshape(x.shape))
 
 
@@ -169,27 +171,27 @@ class Block(nnx.Module):
     def step(
         self,
         x: Float[Array, "batch beams width"],
-        cache: tuple[Float[Array, "batch beams length heads head"], ...],
+        cache: tuple[Float[Array, "length rows width"], ...],
+        source: Int[Array, "length rows"],
         position: Int[Array, ""],
         memory: tuple,
         memory_mask: Bool[Array, "batch 1 1 patches"],
     ) -> tuple[Float[Array, "batch beams width"], tuple]:
         """One new position of every beam; beams share the memory of their trajectory."""
         attention = self.self_attention
-        batch, beams, width = x.shape
-        length = cache[0].shape[2]
-        seen = (jnp.arange(length) <= position).reshape(1, 1, 1, length)
 
         def self_attend(h):
             nonlocal cache
+            rows = h.reshape(-1, h.shape[-1])
             cache = tuple(
-                jax.lax.dynamic_update_slice_in_dim(old, new[:, :, None], position, axis=2)
-                for old, new in zip(cache, attention.keys_values(h), strict=True)
+                jax.lax.dynamic_update_index_in_dim(old, new, position, axis=0)
+                for old, new in zip(
+                    cache, (attention.key(rows), attention.value(rows)), strict=True
+                )
             )
-            # [batch, beams, length, ...] --> [batch*beams, length, ...]
-            keys, values = (kv.reshape(batch * beams, *kv.shape[2:]) for kv in cache)
-            attended = attention.attend(h.reshape(batch * beams, 1, width), keys, values, seen)
-            return attended.reshape(batch, beams, width)
+            query = attention.split(attention.query(rows))
+            attended = cached_attention(query, *cache, source, position)
+            return attention.out(attended.reshape(h.shape))
 
         x = self._residual(x, self.self_norm, self_attend)
         x = self._residual(
@@ -275,18 +277,33 @@ class Transformer(nnx.Module):
         self,
         memory: Memory,
         cache: Cache,
+        ancestors: Int[Array, "batch beams length"],
         low: Int[Array, "batch beams"],
         fraction: Float[Array, "batch beams"],
         position: Int[Array, ""],
     ) -> tuple[Float[Array, "batch beams vocabulary"], Cache]:
-        """Logits after one more token of every beam, with cached keys and values."""
+        """Logits after one more token of every beam, with cached keys and values.
+
+        Args:
+          memory: from `encode`.
+          cache: filled up to `position`.
+          ancestors: the beam that holds each position of a beam.
+          low, fraction: the tokens to read.
+          position: where they stand.
+        """
         keys_values, patch_mask = memory
+        batch, beams, length = ancestors.shape
+        # [batch, beams, length] --> [length, batch*beams]: rows of the cache.
+        source = ancestors + beams * jnp.arange(batch)[:, None, None]
+        source = source.reshape(batch * beams, length).T
         at = self.decoder_positions.embedding[position]
         x = self._soft_embed(low, fraction) + at[None, None]
         x = self._embedding_norm(self.decoder_norm, x)
         new_cache = []
         for block, layer_cache, kv in zip(self.decoder, cache, keys_values, strict=True):
-            x, layer_cache = block.step(x, layer_cache, position, kv, patch_mask[:, None, None, :])
+            x, layer_cache = block.step(
+                x, layer_cache, source, position, kv, patch_mask[:, None, None, :]
+            )
             new_cache.append(layer_cache)
         logits = self.output(self._final_norm(self.decoder_norm, x))
         return logits.astype(jnp.float32), tuple(new_cache)
@@ -358,13 +375,20 @@ class Model:
         """See `Transformer.decode`."""
         return self._bind(params).decode(memory, low, fraction)
 
-    def step(self, params: Params, memory: Memory, cache: Cache, low, fraction, position):
+    def step(
+        self, params: Params, memory: Memory, cache: Cache, ancestors, low, fraction, position
+    ) -> tuple[Array, Cache]:
         """See `Transformer.step`."""
-        return self._bind(params).step(memory, cache, low, fraction, position)
+        return self._bind(params).step(memory, cache, ancestors, low, fraction, position)
 
-    def init_cache(self, batch: int, beams: int) -> Cache:
-        """An empty cache for so many trajectories and beams."""
+    def init_cache(self, batch: int, beams: int, max_length: int | None = None) -> Cache:
+        """An empty cache for so many trajectories, beams and positions (all by default).
+
+        What it holds is left undefined: on a CPU, positions that are never written take
+        no memory.
+        """
         c = self.config
-        shape = (batch, beams, c.max_length, c.heads, c.width // c.heads)
-        empty = jnp.zeros(shape, c.dtype)
-        return tuple((empty, empty) for _ in range(c.layers))
+        shape = (max_length or c.max_length, batch * beams, c.width)
+        return tuple(
+            (jax.lax.empty(shape, c.dtype), jax.lax.empty(shape, c.dtype)) for _ in range(c.layers)
+        )

@@ -3,7 +3,7 @@
 Both yield the same dictionaries and say and take their position as plain JSON. Of
 several processes each reads its share of every batch:
 
-- of a stored data set all processes go through one random order, and each keeps
+- of a stored data set all processes go through one random order, and each reads
   every n-th row, so the batch of a step is the same for any number of processes;
 - from a bank each process draws a stream of its own, since drawing takes too long to
   draw what others need. Runs on another number of processes see other examples.
@@ -87,18 +87,21 @@ class Inputs:
           ValueError: if it holds too little or is damaged.
         """
         if self._dataset.startswith(ONLINE):
-            return self._drawn("train", seed, self._workers)
-        return _Rows(iter(self._stored("train", seed, repeat=True)), self._process, self._processes)
+            return self._train_stream(seed)
+        return iter(self._stored("train", seed, repeat=True))
 
     def validation(self, seed: int, batches: int) -> Iterator[Example]:
-        """The same batches of the validation split every time it is called."""
+        """The same batches of the validation split every time it is called.
+
+        From a bank they are drawn at the first call, by the workers of the training.
+        """
         if self._dataset.startswith(ONLINE):
             if (seed, batches) not in self._validation:
-                drawn = self._drawn("validation", seed, 0)
-                self._validation[seed, batches] = list(itertools.islice(drawn, batches))
+                training = self._online[-1] if self._online else self._train_stream(seed)
+                config = self._fresh("validation", seed)
+                self._validation[seed, batches] = training.first_of(config, batches)
             return iter(self._validation[seed, batches])
-        stored = itertools.islice(self._stored("validation", seed, repeat=False), batches)
-        return _Rows(stored, self._process, self._processes)
+        return itertools.islice(self._stored("validation", seed, repeat=False), batches)
 
     def close(self) -> None:
         """Ends the worker processes."""
@@ -111,8 +114,12 @@ class Inputs:
     def __exit__(self, *exception) -> None:
         self.close()
 
-    def _drawn(self, split: str, seed: int, workers: int) -> OnlineBatches:
-        config = OnlineConfig(
+    def _train_stream(self, seed: int) -> OnlineBatches:
+        self._online.append(OnlineBatches(self._fresh("train", seed), self._workers))
+        return self._online[-1]
+
+    def _fresh(self, split: str, seed: int) -> OnlineConfig:
+        return OnlineConfig(
             self._dataset.removeprefix(ONLINE),
             self._generation,
             self._corruption,
@@ -122,8 +129,6 @@ class Inputs:
             seed,
             self._process,
         )
-        self._online.append(OnlineBatches(config, workers))
-        return self._online[-1]
 
     def _stored(self, split: str, seed: int, repeat: bool):
         # Imported late: drawing from a bank needs neither TFDS nor Grain.
@@ -138,20 +143,6 @@ class Inputs:
             seed=seed,
             repeat=repeat,
             threads=max(self._workers, 1),
+            process=self._process,
+            processes=self._processes,
         )
-
-
-class _Rows(Iterator[Example]):
-    """Every n-th row of batches that all processes read."""
-
-    def __init__(self, batches: Iterator[Example], process: int, processes: int):
-        self._batches, self._rows = batches, slice(process, None, processes)
-
-    def __next__(self) -> Example:
-        return {name: array[self._rows] for name, array in next(self._batches).items()}
-
-    def get_state(self) -> dict[str, Any]:
-        return self._batches.get_state()
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        self._batches.set_state(state)

@@ -9,14 +9,15 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from tensorboardX import SummaryWriter
-
 from nsode_jax.data.bank import write_atomically
 from nsode_jax.data.progress import clock
 
 
 class RunLogger:
-    """Writes metrics to `metrics.jsonl` and TensorBoard files in the workdir."""
+    """Writes metrics to `metrics.jsonl` and TensorBoard files in the workdir.
+
+    Without tensorboardX there are no TensorBoard files, which is said once.
+    """
 
     def __init__(self, workdir: Path, first_step: int = 0):
         """
@@ -26,20 +27,27 @@ class RunLogger:
             run that was killed, is dropped: those steps will be taken again.
         """
         _drop_lines_after(workdir / "metrics.jsonl", first_step)
-        self._writer = SummaryWriter(str(workdir / "tensorboard"), purge_step=first_step + 1)
+        try:
+            from tensorboardX import SummaryWriter
+        except ImportError as error:
+            print(f"metrics.jsonl is the only log, no TensorBoard files: {error}", file=sys.stderr)
+            self._writer = None
+        else:
+            self._writer = SummaryWriter(str(workdir / "tensorboard"), purge_step=first_step + 1)
         self._lines = (workdir / "metrics.jsonl").open("a", buffering=1)
 
     def write(self, step: int, kind: str, metrics: Mapping[str, float]) -> None:
         """Logs metrics of a kind (`train`, `validation`) at a step; null if not finite."""
         values = {name: float(value) for name, value in metrics.items()}
-        for name, value in values.items():
+        for name, value in values.items() if self._writer else ():
             self._writer.add_scalar(f"{kind}/{name}", value, step)
         strict = {name: v if math.isfinite(v) else None for name, v in values.items()}
         self._lines.write(json.dumps({"step": step, "kind": kind, **strict}) + "\n")
 
     def close(self) -> None:
         """Flushes both files."""
-        self._writer.close()
+        if self._writer:
+            self._writer.close()
         self._lines.close()
 
 
@@ -65,15 +73,16 @@ class ProgressLine:
 
     def show(self, step: int, metrics: Mapping[str, float]) -> None:
         """Prints the line for metrics of a step."""
-        rate = metrics["samples_per_second"]
-        left = min(
-            (self._steps - step) * self._batch / max(rate, 1e-9), self._end - time.monotonic()
-        )
-        skipped = f"  {metrics['skipped']:.0f} skipped" if metrics["skipped"] else ""
-        print(
-            f"step {step}/{self._steps}  loss {metrics['loss']:.4f}  {rate:.0f} samples/s  "
-            f"{metrics['flops_utilization']:.0%} of peak  "
-            f"input wait {metrics['input_wait']:.0%}{skipped}  {clock(max(left, 0.0))} left",
-            file=sys.stderr,
-            flush=True,
-        )
+        parts = [f"step {step}/{self._steps}", f"loss {metrics['loss']:.4f}"]
+        if metrics["skipped"]:
+            parts.append(f"{metrics['skipped']:.0f} skipped")
+        if "samples_per_second" in metrics:  # Not at the first step.
+            rate = metrics["samples_per_second"]
+            left = min((self._steps - step) * self._batch / rate, self._end - time.monotonic())
+            parts += [
+                f"{rate:.0f} samples/s",
+                f"{metrics['flops_utilization']:.0%} of peak",
+                f"input wait {metrics['input_wait']:.0%}",
+                f"{clock(max(left, 0.0))} left",
+            ]
+        print("  ".join(parts), file=sys.stderr, flush=True)

@@ -28,7 +28,7 @@ from nsode_jax.training.interrupt import Interrupt
 from nsode_jax.training.logging import ProgressLine, RunLogger
 from nsode_jax.training.parallel import on_each_device, replicate, shard, unreplicate
 from nsode_jax.training.run_config import changes, pretrained_params, write_config
-from nsode_jax.training.speed import Speed, peak_flops
+from nsode_jax.training.speed import Speed, peak_flops, peak_memory
 from nsode_jax.training.step import Metrics, TrainState, init_state, make_train_step
 from nsode_jax.training.validation import BestValidation, make_validation_step, validate
 
@@ -149,9 +149,12 @@ def train(
 
         def look(step: int, metrics: Metrics) -> Stop:
             """Reads the metrics of a step. Returns whether to stop after it."""
-            read = unreplicate(metrics)
+            read = unreplicate(metrics)  # Waits for the end of the step.
+            if first:
+                speed.stepped()
             if first and step % config.log_every == 0:
-                values = {k: float(v) for k, v in read.items() if k != "wish"} | speed.report()
+                values = {k: float(v) for k, v in read.items() if k != "wish"}
+                values |= speed.report() | peak_memory()
                 progress.show(step, values)
                 logger.write(step, "train", values)
             if read["skipped_in_a_row"] >= config.max_skipped:
@@ -169,7 +172,8 @@ def train(
             batch = shard(next(data))
             # It held the devices up only if they have finished the step before.
             idle = unread is None or unread[1]["loss"].is_ready()
-            waited = time.perf_counter() - asked if idle else 0.0
+            if first and idle:
+                speed.waited(time.perf_counter() - asked)
             state, metrics = train_step(state, batch, on_each_device(own_wish()))
             step += 1
             # Metrics are read when the next step has been dispatched, so that reading
@@ -177,8 +181,6 @@ def train(
             if unread:
                 stop = look(*unread)
             unread = (step, metrics)
-            if first:
-                speed.stepped(waited)
             # Several processes must agree, by the wish in the metrics.
             if not stop and jax.process_count() == 1:
                 stop = own_wish()
@@ -188,8 +190,9 @@ def train(
             saves = step % config.save_every == 0
             if not (stop or validates or saves):
                 continue
-            paused, best = time.perf_counter(), False
             seen, unread = look(*unread), None
+            # From here on: the step that was looked at belongs to the time before.
+            paused, best = time.perf_counter(), False
             stop = stop or seen
             if validates or (config.validation_batches and stop in (Stop.DONE, Stop.TIME)):
                 some = inputs.validation(config.seed, config.validation_batches)

@@ -38,8 +38,9 @@ def join_processes() -> None:
 
 def replicate(tree: PyTree) -> PyTree:
     """A copy of every array on each local device; leaves get a leading axis."""
-    # Of NumPy arrays, or each shape would have to be compiled for.
-    return flax.jax_utils.replicate(jax.device_get(tree))
+    # Of NumPy arrays, or each shape would have to be compiled for; and along the axis of
+    # what parallel functions return, or their second call would compile them again.
+    return flax.jax_utils.replicate(jax.device_get(tree), axis_name=AXIS)
 
 
 def unreplicate(tree: PyTree) -> PyTree:

@@ -50,8 +50,22 @@ def peak_flops(dtype: str) -> float:
     return products * 2.0 * size**3 / seconds
 
 
+def peak_memory() -> dict[str, float]:
+    """Most memory that was ever in use at once on one of the local devices.
+
+    Returns:
+      `peak_memory_gib`; nothing where the devices do not tell, as CPUs.
+    """
+    stats = [device.memory_stats() or {} for device in jax.local_devices()]
+    peaks = [each["peak_bytes_in_use"] for each in stats if "peak_bytes_in_use" in each]
+    return {"peak_memory_gib": max(peaks) / 2**30} if peaks else {}
+
+
 class Speed:
-    """Rates since the last report, without the pauses for validation and saving."""
+    """Rates since the last report, without the pauses for validation and saving.
+
+    The clock starts when the first step has ended: that one is compiled, and not counted.
+    """
 
     def __init__(self, config: ModelConfig, batch_size: int, peak: float):
         """
@@ -63,23 +77,27 @@ class Speed:
         self._batch, self._peak = batch_size, peak
         self._flops = flops_per_example(config)
         self._tokens = config.num_patches + config.max_length
-        self._reset()
+        self._compiled = False
+        self._restart()
 
-    def _reset(self) -> None:
-        self._start, self._paused, self._waited, self._steps = time.perf_counter(), 0.0, 0.0, 0
+    def _restart(self) -> None:
+        self._start, self._waited, self._steps = time.perf_counter(), 0.0, 0
 
-    def stepped(self, waited: float) -> None:
-        """Counts a step.
+    def waited(self, seconds: float) -> None:
+        """Counts time, just over, for which devices that had nothing to do had no batch."""
+        self._waited += seconds
 
-        Args:
-          waited: seconds for which its batch held up devices that had nothing to do.
-        """
-        self._steps += 1
-        self._waited += waited
+    def stepped(self) -> None:
+        """Counts a step that has ended."""
+        if self._compiled:
+            self._steps += 1
+        else:
+            self._compiled = True
+            self._restart()
 
     def paused(self, seconds: float) -> None:
-        """Leaves out time that was not spent on steps."""
-        self._paused += seconds
+        """Leaves out time, just over, in which no step ran."""
+        self._start += seconds
 
     def report(self) -> dict[str, float]:
         """Rates since the last report.
@@ -88,12 +106,15 @@ class Speed:
           `samples_per_second`; `tokens_per_second`, patches and target positions,
           padding included; `flops_utilization`, matrix products of the model
           relative to the measured peak; `input_wait`, share of the time for which
-          the devices waited for a batch (an upper bound).
+          the devices waited for a batch (an upper bound). Nothing if no step has been
+          counted since.
         """
-        seconds = max(time.perf_counter() - self._start - self._paused, 1e-9)
+        if not self._steps:
+            return {}
+        seconds = max(time.perf_counter() - self._start, 1e-9)
         samples = self._steps * self._batch / seconds
         waited = self._waited / seconds
-        self._reset()
+        self._restart()
         return {
             "samples_per_second": samples,
             "tokens_per_second": samples * self._tokens,

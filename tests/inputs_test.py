@@ -1,0 +1,96 @@
+"""Batches of training and validation: shares of several processes, workers of both."""
+
+import itertools
+import multiprocessing
+
+import numpy as np
+import pytest
+
+from nsode_jax.data import online, pipeline
+from nsode_jax.data.bank import SkeletonBank
+from nsode_jax.data.workers import Workers
+from nsode_jax.training.inputs import Inputs
+
+
+def make(config, dataset=None, batch_size=8, workers=0, process=0, processes=1) -> Inputs:
+    return Inputs(
+        dataset or config.training.dataset,
+        config.generation,
+        config.corruption,
+        config.model.example_format,
+        data_dir=config.training.data_dir,
+        batch_size=batch_size,
+        workers=workers,
+        process=process,
+        processes=processes,
+    )
+
+
+def same(a, b):
+    return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
+
+
+def rows_of(batch, process, processes):
+    return {name: array[process::processes] for name, array in batch.items()}
+
+
+@pytest.mark.parametrize(("batch_size", "processes"), [(2, 2), (6, 3)])
+def test_a_process_encodes_its_rows_alone(smoke_config, monkeypatch, batch_size, processes):
+    encoded = []
+    encode = pipeline.corrupted_example
+    monkeypatch.setattr(pipeline, "corrupted_example", lambda *a: encoded.append(1) or encode(*a))
+    whole = list(make(smoke_config, batch_size=batch_size).validation(0, 100))
+    assert len(encoded) == len(whole) * batch_size == 12  # Of 13 records.
+    for process in range(processes):
+        encoded.clear()
+        inputs = make(smoke_config, batch_size=batch_size, process=process, processes=processes)
+        share = list(inputs.validation(0, 100))
+        assert len(encoded) == 12 / processes
+        for batch, ours in zip(whole, share, strict=True):
+            assert same(rows_of(batch, process, processes), ours)
+
+
+@pytest.mark.parametrize("processes", [2, 4])
+def test_the_batch_of_a_step_is_that_of_one_process(smoke_config, processes):
+    """Over more than one epoch of 122 records, also after going on with more processes."""
+    alone = make(smoke_config).training(seed=3)
+    first = list(itertools.islice(alone, 20))
+    position = alone.get_state()
+    then = list(itertools.islice(alone, 3))
+    for process in range(processes):
+        inputs = make(smoke_config, process=process, processes=processes)
+        share = inputs.training(seed=3)
+        for batch in first:
+            assert same(rows_of(batch, process, processes), next(share))
+        assert share.get_state() == position
+        resumed = inputs.training(seed=3)
+        resumed.set_state(position)
+        for batch in then:
+            assert same(rows_of(batch, process, processes), next(resumed))
+
+
+def test_processes_must_divide_a_batch(smoke_config):
+    with pytest.raises(ValueError, match="3 processes do not divide a batch of 8"):
+        make(smoke_config, processes=3)
+
+
+def test_the_workers_of_training_draw_the_validation_batches(smoke_config, monkeypatch, tmp_path):
+    with Workers(0) as workers:
+        SkeletonBank.draw(smoke_config.generation, workers).save(tmp_path / "bank.gz")
+    dataset = f"online:{tmp_path / 'bank.gz'}"
+    with make(smoke_config, dataset) as inputs:
+        expected = list(inputs.validation(0, 9))
+    assert len(expected) == 9
+
+    def refuse(*_):
+        raise AssertionError("drawn in the main process")
+
+    monkeypatch.setattr(online._Drawer, "chunk", refuse)
+    with make(smoke_config, dataset, workers=2) as inputs:
+        inputs.training(seed=0)
+        drawn = list(inputs.validation(0, 9))
+        assert len(multiprocessing.active_children()) == 2
+        assert all(same(a, b) for a, b in zip(drawn, expected, strict=True))
+        # They are kept, not drawn again.
+        assert all(a is b for a, b in zip(drawn, inputs.validation(0, 9), strict=True))
+    assert not multiprocessing.active_children()
