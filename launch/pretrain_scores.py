@@ -130,7 +130,7 @@ def _score_sets(arguments: argparse.Namespace) -> Iterator[tuple[str, dict[str, 
                 padded = some + [some[-1]] * (_ROWS - len(some))
                 for kind, samples in (("beams", 0), ("beams_and_samples", arguments.beams)):
                     proposals = proposer.propose(
-                        [row[2] for row in padded], arguments.beams, samples=samples
+                        [row[2] for row in padded], beams=arguments.beams, samples=samples
                     )
                     tasks = [
                         (problems[index].law, view, [e for e, _ in candidates])

@@ -102,7 +102,14 @@ def _parser() -> argparse.ArgumentParser:
         type=_whole(1, 4096),
         default=128,
         metavar="N",
-        help="width of search (%(default)s)",
+        help="width of the beam search (%(default)s)",
+    )
+    parser.add_argument(
+        "--samples",
+        type=_whole(0, 4096),
+        default=128,
+        metavar="N",
+        help="laws drawn from the network beside it (%(default)s)",
     )
     parser.add_argument(
         "--candidates",
@@ -178,15 +185,18 @@ def _discover(trajectory: Trajectory, options: argparse.Namespace) -> Discovery 
         last = stage
 
     progress("loading")
+    from nsode_jax.decoding.compiled import keep_compiled_programs
     from nsode_jax.discovery.discover import DiscoveryError, discover
     from nsode_jax.modeling.pretrained import WeightsError
 
+    keep_compiled_programs()
     try:
         discovery = discover(
             trajectory.t,
             trajectory.y,
             weights=options.weights,
             beams=options.beams,
+            samples=options.samples,
             seed=options.seed,
             progress=progress,
         )

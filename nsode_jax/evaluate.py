@@ -32,7 +32,7 @@ from nsode_jax.evaluation.metrics import (
 from nsode_jax.evaluation.testsets import TEST_SETS, Problem
 from nsode_jax.expressions.expression import Expression
 
-_SETTINGS = ("weights", "beams", "seed")
+_SETTINGS = ("weights", "beams", "samples", "seed")
 _LINE_START = '{"name": '
 _COLUMNS = "{:<28} {:<34} {:>8} {:>8} {:>9} {:>6}"
 
@@ -46,7 +46,7 @@ def evaluate_problem(problem: Problem, settings: dict[str, Any]) -> dict[str, An
 
     Args:
       problem: the law, its initial value and its time grid.
-      settings: `weights`, `beams` and `seed`, as `discover` takes them.
+      settings: `weights`, `beams`, `samples` and `seed`, as `discover` takes them.
 
     Returns:
       One line of the result file. `candidates` come in the order of discovery's
@@ -208,6 +208,9 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "--weights", default="small", help="name of shipped weights, or a folder (default: small)"
     )
     parser.add_argument("--beams", type=int, default=128, help="beams (default: 128)")
+    parser.add_argument(
+        "--samples", type=int, default=128, help="laws drawn beside the beams (default: 128)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
     parser.add_argument(
         "--out",
@@ -222,8 +225,11 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     if unknown or not arguments.sets:
         what = f"unknown test set {unknown[0]!r}" if unknown else "--sets names no test set"
         raise EvaluationError(f"{what}: known are {', '.join(TEST_SETS)}")
-    if arguments.beams < 1:
-        raise EvaluationError(f"--beams must be at least 1, got {arguments.beams}")
+    for name, least in (("beams", 1), ("samples", 0)):
+        if getattr(arguments, name) < least:
+            raise EvaluationError(
+                f"--{name} must be at least {least}, got {getattr(arguments, name)}"
+            )
     return arguments
 
 
@@ -242,8 +248,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     try:
         arguments = _parse(argv)
-        from nsode_jax.modeling.pretrained import WeightsError  # JAX is slow to import.
+        # JAX is slow to import.
+        from nsode_jax.decoding.compiled import keep_compiled_programs
+        from nsode_jax.modeling.pretrained import WeightsError
 
+        keep_compiled_programs()
         try:
             _run(arguments)
         except WeightsError as error:

@@ -53,8 +53,8 @@ def calls(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     asked = []
 
-    def discover(t, y, *, weights="small", beams=128, seed=0, progress=None):
-        asked.append({"t": t, "y": y, "weights": weights, "beams": beams, "seed": seed})
+    def discover(t, y, *, progress=None, **options):
+        asked.append({"t": t, "y": y, **options})
         progress("decoding", 0.0)
         progress("decoding", 0.5)
         progress("fitting", 0.0)
@@ -68,6 +68,10 @@ def calls(monkeypatch, tmp_path):
 
     monkeypatch.setattr(pipeline, "discover", discover)
     return asked
+
+
+def options_of(call):
+    return {name: value for name, value in call.items() if name not in ("t", "y")}
 
 
 @pytest.fixture
@@ -102,7 +106,7 @@ def test_a_law_is_found_and_drawn(calls, capsys, tmp_path):
     # One line per stage, however often it is reported.
     assert output.err.count("decoding") == 1 and "fitting" in output.err
     np.testing.assert_array_equal(calls[0]["t"], np.arange(19.0))
-    assert (calls[0]["weights"], calls[0]["beams"], calls[0]["seed"]) == ("small", 128, 0)
+    assert options_of(calls[0]) == dict(weights="small", beams=128, samples=128, seed=0)
 
 
 def test_the_table_is_aligned(calls, capsys):
@@ -126,11 +130,12 @@ def test_the_table_is_aligned(calls, capsys):
 
 def test_options_reach_the_pipeline(calls, capsys, write, tmp_path):
     path = write(T + 1, header="a,b\n")
-    options = "--time b --value a --weights tiny --beams 7 --candidates 1 --seed 3 --out".split()
-    assert cli.main([path, *options, str(tmp_path / "new" / "report")]) == 0
+    options = "--time b --value a --weights tiny --beams 7 --samples 0 --candidates 1 --seed 3"
+    out = str(tmp_path / "new" / "report")
+    assert cli.main([path, *options.split(), "--out", out]) == 0
     out = capsys.readouterr().out
     np.testing.assert_array_equal(calls[0]["t"], T + 1)
-    assert (calls[0]["weights"], calls[0]["beams"], calls[0]["seed"]) == ("tiny", 7, 3)
+    assert options_of(calls[0]) == dict(weights="tiny", beams=7, samples=0, seed=3)
     assert "\n   1  " in out and "\n   2  " not in out
     assert (tmp_path / "new" / "report" / "data_law.png").exists()
 
@@ -193,6 +198,7 @@ def test_bad_files(calls, capsys, tmp_path):
         (["--value", "time_h", "--time", "1"], "same column"),
         (["--beams", "0"], "whole number"),
         (["--beams", "many"], "whole number"),
+        (["--samples", "-1"], "whole number"),
         (["--candidates", "0"], "whole number"),
         (["--seed", "-1"], "whole number"),
         (["--sed", "1"], "unrecognized arguments: --sed"),

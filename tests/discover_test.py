@@ -34,7 +34,7 @@ class _Proposer:
         self._num_random = num_random
         self.seen = []
 
-    def propose(self, trajectories, beams, seed):
+    def propose(self, trajectories, *, beams, samples, seed):
         self.seen += trajectories
         rng = np.random.default_rng(seed)
         laws = []

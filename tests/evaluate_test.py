@@ -38,7 +38,7 @@ class FakeDiscover:
     def __init__(self):
         self.calls = 0
 
-    def __call__(self, t, y, *, weights, beams, seed):
+    def __call__(self, t, y, *, weights, beams, samples, seed):
         self.calls += 1
         assert t.shape == y.shape == (1024,)
         problem = next(p for p in textbook() if p.y0 == y[0] and np.allclose(p.solve(), y))
@@ -69,7 +69,8 @@ def test_one_line_per_problem_and_the_totals(fake, tmp_path, capsys):
     assert [result["name"] for result in results] == [problem.name for problem in textbook()]
     first = results[0]
     assert first["truth"] == "0.6*y**2 + 2*y + 0.1"
-    assert (first["weights"], first["beams"], first["seed"]) == ("small", 128, 0)
+    settings = dict(weights="small", beams=128, samples=128, seed=0)
+    assert {name: first[name] for name in settings} == settings
     assert first["rank"] == dict.fromkeys(first["rank"], 2)
     wrong, right = first["candidates"]
     assert (wrong["skeleton"], wrong["allclose"], wrong["solution_r2"]) == (False, False, None)
@@ -118,6 +119,7 @@ def test_results_of_other_settings_are_not_mixed(fake, tmp_path, capsys):
         (["--sets", ","], "names no test set"),
         (["--beams", "0"], "--beams must be at least 1, got 0"),
         (["--beams", "many"], "invalid int value: 'many'"),
+        (["--samples", "-1"], "--samples must be at least 0, got -1"),
         (["--frobnicate"], "--frobnicate"),
         (["--out", "/dev/null/results"], "/dev/null"),
     ],

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from nsode_jax.data.encode import encode_trajectories
 from nsode_jax.data.vocabulary import Vocabulary
-from nsode_jax.decoding.beam_search import BeamResult, beam_search
+from nsode_jax.decoding.beam_search import BeamResult, StepFn, beam_search
 from nsode_jax.decoding.grammar import TokenTable
 from nsode_jax.decoding.sampling import sample
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.modeling.pretrained import load_pretrained
 from nsode_jax.modeling.transformer import Model, Params
+
+_BEAMS = "beams"
+"""Axis of the devices over which beams and samples are spread."""
 
 
 def token_table(vocabulary: Vocabulary) -> TokenTable:
@@ -36,16 +41,28 @@ def token_table(vocabulary: Vocabulary) -> TokenTable:
 class Proposer:
     """Writes candidate right-hand sides for trajectories with a pretrained model."""
 
-    def __init__(self, model: Model, params: Params, vocabulary: Vocabulary, card: dict[str, Any]):
+    def __init__(
+        self,
+        model: Model,
+        params: Params,
+        vocabulary: Vocabulary,
+        card: dict[str, Any],
+        *,
+        devices: Sequence[jax.Device] | None = None,
+    ):
         """
         Args:
           model: the network.
           params: its parameters.
           vocabulary: of its decoder.
           card: what is known about the weights.
+          devices: beams and samples are computed on all of them, as far as their
+            number divides by it. By default the local accelerators, or the CPU.
         """
         self.model, self.params, self.vocabulary, self.card = model, params, vocabulary, card
         self._table = token_table(vocabulary)
+        local = jax.local_devices()
+        self._devices = list(devices or (local[:1] if local[0].platform == "cpu" else local))
 
     @classmethod
     def from_pretrained(cls, name_or_path: str | Path) -> Proposer:
@@ -57,16 +74,24 @@ class Proposer:
         return cls(*load_pretrained(name_or_path))
 
     def propose(
-        self, trajectories: Sequence[Trajectory], beams: int, seed: int = 0, samples: int = 0
+        self,
+        trajectories: Sequence[Trajectory],
+        *,
+        beams: int = 128,
+        samples: int = 0,
+        seed: int = 0,
     ) -> list[list[tuple[Expression, float]]]:
         """Candidates of each trajectory with their log-probability, best first.
+
+        A constant counts with the probability of all grid tokens of its hill
+        (`grammar.constant_hills`), whether its law comes from the beam or was drawn.
 
         Args:
           trajectories: in the range the model was trained on, t from 0 to 4 at
             most and y around -5 to 5; all are decoded as one batch.
-          beams: width of the beam search.
+          beams: width of the beam search; 0 for none.
+          samples: candidates drawn at temperature 1 beside those of the beam.
           seed: of the samples.
-          samples: sampled candidates (temperature 1) beside those of the beam.
 
         Returns:
           For each trajectory its candidates without repetitions.
@@ -75,12 +100,25 @@ class Proposer:
         pairs = [(x.t, x.y) for x in trajectories]
         pairs += [pairs[-1]] * (_power_of_two(len(pairs)) - len(pairs))
         words, mask = encode_trajectories(pairs, self.model.config.example_format)
-        results = [_beam(self.model, self._table, beams, self.params, words, mask)]
+        results = []
+        if beams:
+            spread, params = self._spread(beams)
+            results.append(_beam(self.model, self._table, beams, spread, params, words, mask))
         if samples:
+            spread, params = self._spread(samples)
             key = jax.random.key(seed)
-            results.append(_sample(self.model, self._table, samples, self.params, words, mask, key))
+            results.append(
+                _sample(self.model, self._table, samples, spread, params, words, mask, key)
+            )
         results = jax.device_get(results)
         return [self._candidates(results, row) for row in range(len(trajectories))]
+
+    def _spread(self, rows: int) -> tuple[NamedSharding, Params]:
+        """How [batch, rows] is split over devices, and the parameters on each of them."""
+        mesh = Mesh(np.array(self._devices[: math.gcd(rows, len(self._devices))]), (_BEAMS,))
+        # On the devices from now on; nothing moves if they are there already.
+        self.params = jax.device_put(self.params, NamedSharding(mesh, PartitionSpec()))
+        return NamedSharding(mesh, PartitionSpec(None, _BEAMS)), self.params
 
     def _candidates(self, results: list[BeamResult], row: int) -> list[tuple[Expression, float]]:
         best: dict[Expression, float] = {}
@@ -102,12 +140,26 @@ def _power_of_two(size: int) -> int:
     return 1 << (size - 1).bit_length()
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def _beam(model: Model, table: TokenTable, beams: int, params, words, mask) -> BeamResult:
+def _step_fn(model: Model, params: Params, memory: Any, spread: NamedSharding) -> StepFn:
+    """The model's step: beams are split over devices, the cache is whole on each."""
+    whole = NamedSharding(spread.mesh, PartitionSpec())
+
+    def step(cache, ancestors, low, fraction, position):
+        reads = jax.lax.with_sharding_constraint((ancestors, low, fraction), spread)
+        result = model.step(params, memory, cache, *reads, position)
+        return jax.lax.with_sharding_constraint(result, whole)
+
+    return step
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
+def _beam(
+    model: Model, table: TokenTable, beams: int, spread: NamedSharding, params, words, mask
+) -> BeamResult:
     memory = model.encode(params, words, mask)
     batch = words.shape[0]
     return beam_search(
-        functools.partial(model.step, params, memory),
+        _step_fn(model, params, memory, spread),
         model.init_cache(batch, beams),
         table=table,
         batch=batch,
@@ -117,12 +169,14 @@ def _beam(model: Model, table: TokenTable, beams: int, params, words, mask) -> B
     )
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def _sample(model: Model, table: TokenTable, samples: int, params, words, mask, key) -> BeamResult:
+@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
+def _sample(
+    model: Model, table: TokenTable, samples: int, spread: NamedSharding, params, words, mask, key
+) -> BeamResult:
     memory = model.encode(params, words, mask)
     batch = words.shape[0]
     return sample(
-        functools.partial(model.step, params, memory),
+        _step_fn(model, params, memory, spread),
         model.init_cache(batch, samples),
         key,
         table=table,

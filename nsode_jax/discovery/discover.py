@@ -41,7 +41,7 @@ class Proposer(Protocol):
     """What `discover` needs of the network; see `nsode_jax.decoding.propose`."""
 
     def propose(
-        self, trajectories: Sequence[Trajectory], beams: int, seed: int
+        self, trajectories: Sequence[Trajectory], *, beams: int, samples: int, seed: int
     ) -> list[list[tuple[Expression, float]]]:
         """Per trajectory: laws in its own variables with their log-probability."""
         ...
@@ -154,6 +154,7 @@ def discover(
     *,
     weights: str = "small",
     beams: int = 128,
+    samples: int = 128,
     seed: int = 0,
     progress: Progress | None = None,
     proposer: Proposer | None = None,
@@ -165,7 +166,8 @@ def discover(
       y: values, shape [time], any units. NaNs, repeated and unsorted times are
         dealt with and noted; series above `MAX_POINTS` are thinned for fitting.
       weights: name or path of the network's weights; unused with `proposer`.
-      beams: proposals per view of the data.
+      beams: proposals of the beam search per view of the data; 0 for none.
+      samples: laws drawn from the network per view, beside those.
       seed: seed of everything random.
       progress: called with a message and the share done of that step, in [0, 1].
       proposer: proposes laws instead of the network.
@@ -190,7 +192,8 @@ def discover(
         proposer = Network.from_pretrained(weights)
     views = candidate_views(trajectory)
     report("proposing laws", 0.0)
-    proposed = proposer.propose([view.apply(trajectory) for view in views], beams, seed)
+    scaled = [view.apply(trajectory) for view in views]
+    proposed = proposer.propose(scaled, beams=beams, samples=samples, seed=seed)
     report("proposing laws", 1.0)
 
     laws = _restore(views, proposed)
@@ -201,7 +204,7 @@ def discover(
     if not ranked or ranked[0][0].diverged:
         raise DiscoveryError(
             f"None of the {len(laws)} proposed laws has a solution near the data; "
-            "try more beams or another seed."
+            "try more beams or samples, or another seed."
         )
     candidates = tuple(
         _candidate(fit, score, laws[fit.source][1], trajectory) for fit, score in ranked

@@ -1,0 +1,121 @@
+"""Candidates of the shipped weights: exact scores, valid laws, the same on any devices."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nsode_jax.data.encode import encode_trajectories
+from nsode_jax.decoding import propose
+from nsode_jax.decoding.grammar import constant_hills
+from nsode_jax.decoding.propose import Proposer
+from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.expressions.expression import ExpressionError
+from nsode_jax.modeling.pretrained import load_pretrained
+from nsode_jax.training.loss import decoder_inputs
+
+T = np.linspace(0.0, 4.0, 60)
+SERIES = [
+    Trajectory(T, 3.0 / (1.0 + 9.0 * np.exp(-2.0 * T))),
+    Trajectory(T, 2.0 * np.exp(-T)),
+    Trajectory(T, np.sin(T) + 1.5),
+]
+
+
+@pytest.fixture(scope="module")
+def weights():
+    return load_pretrained("small")
+
+
+@pytest.fixture(scope="module")
+def proposer(weights):
+    return Proposer(*weights)
+
+
+def result_of(proposer, series, beams, samples=0):
+    """The raw result: of the beam search, or of sampling where `samples`."""
+    words, mask = encode_trajectories(
+        [(x.t, x.y) for x in series], proposer.model.config.example_format
+    )
+    spread, params = proposer._spread(samples or beams)
+    fixed = proposer.model, proposer._table, samples or beams, spread, params, words, mask
+    if samples:
+        return jax.device_get(propose._sample(*fixed, jax.random.key(0)))
+    return jax.device_get(propose._beam(*fixed))
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def teacher_forced(model, table, params, words, mask, tokens, low, fraction):
+    memory = model.encode(params, words, mask)
+    memory = jax.tree.map(lambda x: jnp.repeat(x, len(tokens), axis=0), memory)
+    logits = model.decode(params, memory, *decoder_inputs(low, fraction))
+    mass, _ = constant_hills(jax.nn.log_softmax(logits), table)
+    gained = jnp.take_along_axis(mass, tokens[..., None], axis=-1)[..., 0]
+    return jnp.where(tokens != table.pad, gained, 0.0).sum(-1)
+
+
+def rescored(proposer, series, result):
+    """log p of every row, all its positions read at once."""
+    model, table = proposer.model, proposer._table
+    words, mask = encode_trajectories([(series.t, series.y)], model.config.example_format)
+    rows = result.tokens[0], result.low[0], result.fraction[0]
+    return teacher_forced(model, table, proposer.params, words, mask, *rows)
+
+
+@pytest.mark.parametrize("samples", [0, 32])
+def test_scores_are_exact(proposer, samples):
+    result = result_of(proposer, SERIES[:1], 32, samples)
+    assert np.isfinite(result.log_probability).all()
+    if not samples:
+        assert (np.diff(result.log_probability[0]) <= 0).all()
+    np.testing.assert_allclose(
+        rescored(proposer, SERIES[0], result), result.log_probability[0], atol=1e-4
+    )
+
+
+def test_every_candidate_is_a_law(proposer):
+    for result in (result_of(proposer, SERIES, 64), result_of(proposer, SERIES, 0, samples=64)):
+        for row in range(len(SERIES)):
+            for low, fraction in zip(result.low[row], result.fraction[row], strict=True):
+                try:
+                    proposer.vocabulary.decode(low, fraction)
+                except ExpressionError as error:
+                    pytest.fail(str(error))
+
+
+def test_a_batch_is_its_trajectories_alone(proposer):
+    together = proposer.propose(SERIES, beams=16)
+    for series, candidates in zip(SERIES, together, strict=True):
+        (alone,) = proposer.propose([series], beams=16)
+        assert [e.skeleton for e, _ in alone] == [e.skeleton for e, _ in candidates]
+        np.testing.assert_allclose([p for _, p in alone], [p for _, p in candidates], atol=1e-4)
+
+
+def test_beams_and_samples_are_united(proposer):
+    (beams,), (samples,), (both,) = (
+        proposer.propose(SERIES[:1], beams=b, samples=s) for b, s in ((8, 0), (0, 8), (8, 8))
+    )
+    assert {e for e, _ in both} == {e for e, _ in beams} | {e for e, _ in samples}
+    scores = [p for _, p in both]
+    assert scores == sorted(scores, reverse=True)
+    assert both == proposer.propose(SERIES[:1], beams=8, samples=8)[0]
+    other = proposer.propose(SERIES[:1], beams=0, samples=8, seed=1)[0]
+    assert {e for e, _ in other} != {e for e, _ in samples}
+
+
+def test_eight_devices_equal_one(weights, proposer):
+    spread = Proposer(*weights, devices=jax.devices())
+    assert len(jax.devices()) == 8
+    for settings in (dict(beams=16), dict(beams=0, samples=16)):
+        one, many = (p.propose(SERIES[:2], **settings) for p in (proposer, spread))
+        for a, b in zip(one, many, strict=True):
+            assert [e.skeleton for e, _ in a] == [e.skeleton for e, _ in b]
+            np.testing.assert_allclose([p for _, p in a], [p for _, p in b], atol=1e-4)
+
+
+def test_beams_that_the_devices_do_not_divide_are_spread_over_fewer(weights):
+    proposer = Proposer(*weights, devices=jax.devices())
+    assert proposer._spread(12)[0].mesh.size == 4
+    assert proposer._spread(7)[0].mesh.size == 1
