@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from configs import paper, small, smoke
+from configs import base, paper, small, smoke
 from nsode_jax.config import from_config_dict
 from nsode_jax.data.bits import float_to_words
 from nsode_jax.data.vocabulary import Vocabulary
@@ -41,7 +41,12 @@ def targets(batch, length=8, seed=0):
 
 @pytest.mark.parametrize(
     ("config", "encoder", "decoder"),
-    [(paper, 19_505_664, 25_294_884), (small, 992_128, 1_071_396), (smoke, 57_920, 15_748)],
+    [
+        (paper, 19_505_664, 25_294_884),
+        (base, 7_895_360, 9_900_836),
+        (small, 992_128, 1_071_396),
+        (smoke, 57_920, 15_748),
+    ],
 )
 def test_parameter_counts(config, encoder, decoder):
     model_config = from_config_dict(config.get_config()).model
