@@ -112,6 +112,13 @@ def _parser() -> argparse.ArgumentParser:
         help="laws drawn from the network beside it (%(default)s)",
     )
     parser.add_argument(
+        "--polynomials",
+        type=_whole(0, 6),
+        default=3,
+        metavar="N",
+        help="degree up to which polynomials are always tried, 0 for none (%(default)s)",
+    )
+    parser.add_argument(
         "--candidates",
         type=_whole(1, 10_000),
         default=10,
@@ -197,6 +204,7 @@ def _discover(trajectory: Trajectory, options: argparse.Namespace) -> Discovery 
             weights=options.weights,
             beams=options.beams,
             samples=options.samples,
+            polynomial_degree=options.polynomials,
             seed=options.seed,
             progress=progress,
         )

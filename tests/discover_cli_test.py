@@ -106,7 +106,9 @@ def test_a_law_is_found_and_drawn(calls, capsys, tmp_path):
     # One line per stage, however often it is reported.
     assert output.err.count("decoding") == 1 and "fitting" in output.err
     np.testing.assert_array_equal(calls[0]["t"], np.arange(19.0))
-    assert options_of(calls[0]) == dict(weights="small", beams=128, samples=128, seed=0)
+    assert options_of(calls[0]) == dict(
+        weights="small", beams=128, samples=128, polynomial_degree=3, seed=0
+    )
 
 
 def test_the_table_is_aligned(calls, capsys):
@@ -130,12 +132,14 @@ def test_the_table_is_aligned(calls, capsys):
 
 def test_options_reach_the_pipeline(calls, capsys, write, tmp_path):
     path = write(T + 1, header="a,b\n")
-    options = "--time b --value a --weights tiny --beams 7 --samples 0 --candidates 1 --seed 3"
+    options = "--time b --value a --weights tiny --beams 7 --samples 0 --seed 3 --polynomials 2"
     out = str(tmp_path / "new" / "report")
-    assert cli.main([path, *options.split(), "--out", out]) == 0
+    assert cli.main([path, *options.split(), "--candidates", "1", "--out", out]) == 0
     out = capsys.readouterr().out
     np.testing.assert_array_equal(calls[0]["t"], T + 1)
-    assert options_of(calls[0]) == dict(weights="tiny", beams=7, samples=0, seed=3)
+    assert options_of(calls[0]) == dict(
+        weights="tiny", beams=7, samples=0, polynomial_degree=2, seed=3
+    )
     assert "\n   1  " in out and "\n   2  " not in out
     assert (tmp_path / "new" / "report" / "data_law.png").exists()
 

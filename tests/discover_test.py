@@ -9,6 +9,7 @@ from nsode_jax.discovery.discover import (
     Candidate,
     DiscoveryError,
     discover,
+    polynomials,
     thin,
 )
 from nsode_jax.dynamics.solve import solve
@@ -138,10 +139,18 @@ def test_the_network_sees_values_in_its_range():
 
 
 def test_data_no_law_fits():
+    laws = _Proposer(["log(-y)", "sqrt(-1-y)"])
     with pytest.raises(DiscoveryError, match="None of the"):
-        discover(YEAST_TIME, YEAST, proposer=_Proposer(["log(-y)", "sqrt(-1-y)"]))
+        discover(YEAST_TIME, YEAST, proposer=laws, polynomial_degree=0)
     with pytest.raises(DiscoveryError, match="no usable law"):
-        discover(YEAST_TIME, YEAST, proposer=_Proposer([]))
+        discover(YEAST_TIME, YEAST, proposer=_Proposer([]), polynomial_degree=0)
+
+
+def test_polynomials_are_tried_whatever_is_proposed():
+    found = discover(YEAST_TIME, YEAST, proposer=_Proposer(["sin(y)"]))
+    assert found.best.expression.skeleton.key == "add mul -c pow y c mul c y"
+    assert math.isnan(found.best.log_probability)
+    assert len(set(polynomials(3))) == 15 and len(polynomials(1)) == 3 and polynomials(0) == []
 
 
 def test_a_diverging_candidate_comes_last():

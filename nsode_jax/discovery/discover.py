@@ -1,11 +1,14 @@
 """From a measured series to ranked laws dy/dt = f(y): the whole pipeline.
 
-clean -> thin -> views -> propose (the network) -> restore units -> refine -> rank
+clean -> thin -> views -> propose (the network) -> restore units -> add polynomials
+-> refine -> rank
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import math
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -20,7 +23,7 @@ from nsode_jax.discovery.refine import Progress, refine
 from nsode_jax.discovery.scaling import AffineView, candidate_views
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory, clean
-from nsode_jax.expressions.canonical import TimeLimitExceeded
+from nsode_jax.expressions.canonical import TimeLimitExceeded, canonicalize
 from nsode_jax.expressions.expression import Expression, ExpressionError
 
 if TYPE_CHECKING:
@@ -58,7 +61,8 @@ class Candidate:
       r2: share of the data's variance that the solution from `y0` explains, at
         most 1; -inf if the law has no solution over the observed times.
       residual_rms: root mean square of solution minus data, in units of y.
-      log_probability: of the network's proposal that the law descends from.
+      log_probability: of the network's proposal that the law descends from; NaN if
+        it descends from a polynomial that is always tried.
       converged: whether the fit of the solution to the data met its tolerance.
       score: what candidates are ranked by, lower is better; see `rank`.
     """
@@ -155,6 +159,7 @@ def discover(
     weights: str = "small",
     beams: int = 128,
     samples: int = 128,
+    polynomial_degree: int = 3,
     seed: int = 0,
     progress: Progress | None = None,
     proposer: Proposer | None = None,
@@ -168,6 +173,9 @@ def discover(
       weights: name or path of the network's weights; unused with `proposer`.
       beams: proposals of the beam search per view of the data; 0 for none.
       samples: laws drawn from the network per view, beside those.
+      polynomial_degree: polynomials in y up to this degree, with any of their terms,
+        are tried whatever is proposed, since the simplest laws must not be missed by
+        chance; 0 tries none.
       seed: seed of everything random.
       progress: called with a message and the share done of that step, in [0, 1].
       proposer: proposes laws instead of the network.
@@ -197,6 +205,7 @@ def discover(
     report("proposing laws", 1.0)
 
     laws = _restore(views, proposed)
+    laws += [(law, math.nan) for law in polynomials(polynomial_degree)]
     if not laws:
         raise DiscoveryError("The network proposed no usable law for this series.")
     fits = refine(trajectory, [law for law, _ in laws], seed=seed, progress=progress)
@@ -259,6 +268,20 @@ def _restore(
             continue
         laws.setdefault(law, log_probability)
     return list(laws.items())
+
+
+def polynomials(degree: int) -> list[Expression]:
+    """A polynomial for every set of powers of y up to a degree, shortest first.
+
+    Its coefficients are placeholders: f is linear in them, so fitting needs no start.
+    """
+    powers = ["0.7", "0.7*y", *(f"0.7*y**{power}" for power in range(2, degree + 1))]
+    sums = (
+        " + ".join(terms)
+        for size in range(1, len(powers) + 1)
+        for terms in itertools.combinations(powers, size)
+    )
+    return [canonicalize(Expression.from_infix(text)) for text in sums] if degree > 0 else []
 
 
 # --- long series ---------------------------------------------------------------
@@ -370,4 +393,12 @@ def _solve_while_it_exists(
     return result
 
 
-__all__ = ["Candidate", "Discovery", "DiscoveryError", "Proposer", "discover", "thin"]
+__all__ = [
+    "Candidate",
+    "Discovery",
+    "DiscoveryError",
+    "Proposer",
+    "discover",
+    "polynomials",
+    "thin",
+]
