@@ -491,12 +491,16 @@ def generate_line(row: Generated) -> str:
 # --- candidates ------------------------------------------------------------------------------
 
 
-def incomplete(result: BeamResult, row: int, vocabulary: Vocabulary) -> int:
-    """How many candidates of a trajectory are not one complete expression."""
+def incomplete(
+    low: Int[np.ndarray, "candidates length"],
+    fraction: Float[np.ndarray, "candidates length"],
+    vocabulary: Vocabulary,
+) -> int:
+    """How many rows are not one complete expression."""
     count = 0
-    for low, fraction in zip(result.low[row], result.fraction[row]):
+    for row in zip(low, fraction):
         try:
-            vocabulary.decode(low, fraction)
+            vocabulary.decode(*row)
         except ExpressionError:
             count += 1
     return count
@@ -530,24 +534,21 @@ class Candidates:
 
 def measure_candidates(network: Network, beams: int, count: int) -> Candidates:
     """Searches from a number of trajectories, with and without what makes them good."""
-    length = network.max_length
     words, mask = network.inputs(count)
     found, bad = np.zeros(3, int), np.zeros(3, int)
     for at in range(count):
         memory = network.encode(words[at : at + 1], mask[at : at + 1])
         for i, (grammar, merge) in enumerate(((False, True), (True, False), (True, True))):
-            result = jax.device_get(
-                search(
-                    network.params, memory, network.model, network.table, beams, length,
-                    grammar=grammar, merge_constants=merge,
-                )
+            result = search(
+                network.params, memory, network.model, network.table, beams, network.max_length,
+                grammar=grammar, merge_constants=merge,
             )  # fmt: skip
-            kept = np.isfinite(result.log_probability[0])
-            result = jax.tree.map(lambda rows: rows[:, kept], result)  # noqa: B023
-            found[i] += kept.sum()
-            bad[i] += (
-                repeated(result.low[0]) if grammar else incomplete(result, 0, network.vocabulary)
+            low, fraction, log_p = (
+                np.asarray(x)[0] for x in (result.low, result.fraction, result.log_probability)
             )
+            low, fraction = low[np.isfinite(log_p)], fraction[np.isfinite(log_p)]
+            found[i] += len(low)
+            bad[i] += repeated(low) if grammar else incomplete(low, fraction, network.vocabulary)
     return Candidates(network.name, beams, count, *(bad / np.maximum(found, 1)).tolist())
 
 

@@ -100,14 +100,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--beams",
         type=_whole(1, 4096),
-        default=128,
+        default=64,
         metavar="N",
         help="width of the beam search (%(default)s)",
     )
     parser.add_argument(
         "--samples",
         type=_whole(0, 4096),
-        default=128,
+        default=64,
         metavar="N",
         help="laws drawn from the network beside it (%(default)s)",
     )

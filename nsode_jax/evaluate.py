@@ -207,9 +207,9 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--weights", default="small", help="name of shipped weights, or a folder (default: small)"
     )
-    parser.add_argument("--beams", type=int, default=128, help="beams (default: 128)")
+    parser.add_argument("--beams", type=int, default=64, help="beams (default: 64)")
     parser.add_argument(
-        "--samples", type=int, default=128, help="laws drawn beside the beams (default: 128)"
+        "--samples", type=int, default=64, help="laws drawn beside the beams (default: 64)"
     )
     parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
     parser.add_argument(

@@ -12,7 +12,6 @@ from benchmarks.training import WorkerFailed
 from configs import smoke
 from nsode_jax.config import from_config_dict
 from nsode_jax.data.vocabulary import EOS, PAD, Vocabulary
-from nsode_jax.decoding.beam_search import BeamResult
 
 MODEL = from_config_dict(smoke.get_config()).model
 STEPS = 6
@@ -97,9 +96,7 @@ def test_candidates_are_counted(network):
     vocabulary = Vocabulary()
     y, plus = (vocabulary.symbols.index(symbol) for symbol in ("y", "add"))
     rows = [[y, EOS, PAD], [plus, y, EOS], [y, y, EOS], [plus, y, y]]
-    low = np.array([rows])
-    result = BeamResult(low, low, np.zeros(low.shape), np.zeros((1, 4)), np.zeros((1, 4), int))
-    assert decoding.incomplete(result, 0, vocabulary) == 2
+    assert decoding.incomplete(np.array(rows), np.zeros((4, 3)), vocabulary) == 2
     assert decoding.repeated(np.array([rows[0], rows[1], rows[0], rows[0]])) == 2
     assert decoding.repeated(np.empty((0, 3))) == 0
     shares = decoding.measure_candidates(network, beams=8, count=1)

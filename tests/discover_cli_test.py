@@ -107,7 +107,7 @@ def test_a_law_is_found_and_drawn(calls, capsys, tmp_path):
     assert output.err.count("decoding") == 1 and "fitting" in output.err
     np.testing.assert_array_equal(calls[0]["t"], np.arange(19.0))
     assert options_of(calls[0]) == dict(
-        weights="small", beams=128, samples=128, polynomial_degree=3, seed=0
+        weights="small", beams=64, samples=64, polynomial_degree=3, seed=0
     )
 
 

@@ -69,7 +69,7 @@ def test_one_line_per_problem_and_the_totals(fake, tmp_path, capsys):
     assert [result["name"] for result in results] == [problem.name for problem in textbook()]
     first = results[0]
     assert first["truth"] == "0.6*y**2 + 2*y + 0.1"
-    settings = dict(weights="small", beams=128, samples=128, seed=0)
+    settings = dict(weights="small", beams=64, samples=64, seed=0)
     assert {name: first[name] for name in settings} == settings
     assert first["rank"] == dict.fromkeys(first["rank"], 2)
     wrong, right = first["candidates"]
@@ -105,7 +105,7 @@ def test_results_of_other_settings_are_not_mixed(fake, tmp_path, capsys):
     capsys.readouterr()
     assert run(tmp_path, "--beams", "7") == 2
     error = capsys.readouterr().err
-    assert "holds results of beams 128" in error and error.count("\n") == 1
+    assert "holds results of beams 64" in error and error.count("\n") == 1
     assert len(lines(tmp_path)) == 12
 
 

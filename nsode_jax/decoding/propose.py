@@ -77,7 +77,7 @@ class Proposer:
         self,
         trajectories: Sequence[Trajectory],
         *,
-        beams: int = 128,
+        beams: int = 64,
         samples: int = 0,
         seed: int = 0,
     ) -> list[list[tuple[Expression, float]]]:
