@@ -21,7 +21,7 @@ from nsode_jax.dynamics.table import read_table
 from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError
 
 if TYPE_CHECKING:
-    from nsode_jax.discovery.discover import Candidate, Discovery
+    from nsode_jax.discovery.result import Candidate, Discovery
 
 PROGRAM = "nsode_jax.discover"
 DIGITS = 4  # Significant digits of the constants shown.

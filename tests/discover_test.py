@@ -6,12 +6,12 @@ import pytest
 
 from nsode_jax.discovery.discover import (
     MAX_POINTS,
-    Candidate,
     DiscoveryError,
     discover,
     polynomials,
     thin,
 )
+from nsode_jax.discovery.result import Candidate
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError
 from nsode_jax.expressions.canonical import canonicalize
@@ -108,12 +108,12 @@ def test_impossible_predictions_are_refused(yeast):
 
 
 def test_prediction_is_nan_after_blow_up():
-    square = Candidate(Expression.from_infix("y**2"), 1.0, 0.0, 1.0, 0.0, 0.0, True, 0.0)
+    square = Candidate(Expression.from_infix("y**2"), (1.0,), (0.0,), 1.0, 0.0, 0.0)
     t = np.linspace(0.0, 2.0, 21)
     y = square.predict(t)
     np.testing.assert_allclose(y[:10], 1 / (1 - t[:10]), rtol=1e-6)
     assert np.isnan(y[11:]).all()
-    outside = Candidate(Expression.from_infix("log(y)"), -1.0, 0.0, 1.0, 0.0, 0.0, True, 0.0)
+    outside = Candidate(Expression.from_infix("log(y)"), (-1.0,), (0.0,), 1.0, 0.0, 0.0)
     assert np.isnan(outside.predict(t)[1:]).all()
 
 

@@ -6,12 +6,11 @@ clean -> thin -> views -> propose (the network) -> restore units -> add polynomi
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 from jaxtyping import Float
@@ -20,19 +19,15 @@ from scipy.optimize import isotonic_regression
 from nsode_jax.discovery.integral import linear_constants
 from nsode_jax.discovery.rank import Fit, rank
 from nsode_jax.discovery.refine import Progress, refine
+from nsode_jax.discovery.result import Candidate, Discovery
 from nsode_jax.discovery.scaling import AffineView, candidate_views
-from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory, clean
 from nsode_jax.expressions.canonical import TimeLimitExceeded, canonicalize
 from nsode_jax.expressions.expression import Expression, ExpressionError
 
-if TYPE_CHECKING:
-    import sympy
-
 MAX_POINTS = 300
 """Longer series are reduced to so many points before fitting."""
 
-_MAX_SOLVER_STEPS = 2000
 _STARTS_PER_SKELETON = 2
 
 
@@ -48,108 +43,6 @@ class Proposer(Protocol):
     ) -> list[list[tuple[Expression, float]]]:
         """Per trajectory: laws in its own variables with their log-probability."""
         ...
-
-
-@dataclasses.dataclass(frozen=True)
-class Candidate:
-    """A law dy/dt = f(y), fitted to the data, in the data's units.
-
-    Attributes:
-      expression: f.
-      y0: fitted value at `start_time`.
-      start_time: the first time of the data.
-      r2: share of the data's variance that the solution from `y0` explains, at
-        most 1; -inf if the law has no solution over the observed times.
-      residual_rms: root mean square of solution minus data, in units of y.
-      log_probability: of the network's proposal that the law descends from; NaN if
-        it descends from a polynomial that is always tried.
-      converged: whether the fit of the solution to the data met its tolerance.
-      score: what candidates are ranked by, lower is better; see `rank`.
-    """
-
-    expression: Expression
-    y0: float
-    start_time: float
-    r2: float
-    residual_rms: float
-    log_probability: float
-    converged: bool
-    score: float
-
-    @property
-    def infix(self) -> str:
-        """f as text, constants in full precision."""
-        return self.expression.infix
-
-    @property
-    def complexity(self) -> int:
-        """Number of operators, variables and constants."""
-        return self.expression.complexity
-
-    def latex(self, digits: int = 4) -> str:
-        """f in LaTeX, constants with so many significant digits."""
-        return self.expression.latex(digits)
-
-    def to_sympy(self) -> sympy.Expr:
-        """f as a SymPy expression in the symbol `y`."""
-        return self.expression.to_sympy()
-
-    def predict(
-        self, t: Float[np.ndarray, "time"] | Sequence[float], y0: float | None = None
-    ) -> Float[np.ndarray, "time"]:
-        """The solution of the law at given times.
-
-        Args:
-          t: increasing times, shape [time].
-          y0: value at t[0]. Without it the solution is the fitted one, from `y0`
-            at `start_time`, and times must not lie before `start_time`.
-
-        Returns:
-          Values, shape [time]; NaN from where the solution ceases to exist (it
-          blows up or leaves the domain of f).
-
-        Raises:
-          ValueError: if the times are not increasing, or lie before the data.
-        """
-        times = np.atleast_1d(np.asarray(t, np.float64))
-        if times.ndim != 1 or not times.size or not np.isfinite(times).all():
-            raise ValueError("predict needs a list of finite times")
-        if not (np.diff(times) > 0).all():
-            raise ValueError("predict needs strictly increasing times")
-        if y0 is not None:
-            return _solve_while_it_exists(self.expression, float(y0), times)
-        if times[0] < self.start_time:
-            raise ValueError(
-                f"the time {times[0]:g} lies before the data, which start at "
-                f"{self.start_time:g}; give y0, the value at the first time"
-            )
-        if times[0] == self.start_time:
-            return _solve_while_it_exists(self.expression, self.y0, times)
-        times = np.concatenate([[self.start_time], times])
-        return _solve_while_it_exists(self.expression, self.y0, times)[1:]
-
-
-@dataclasses.dataclass(frozen=True)
-class Discovery:
-    """What was found in one series.
-
-    Attributes:
-      candidates: laws, best first; at least one, and the first one has a solution
-        over the observed times.
-      trajectory: the data as fitted (cleaned, and thinned if they were long).
-      notes: sentences about what was done to the data and what to be wary of.
-      seconds: how long it took.
-    """
-
-    candidates: tuple[Candidate, ...]
-    trajectory: Trajectory
-    notes: tuple[str, ...]
-    seconds: float
-
-    @property
-    def best(self) -> Candidate:
-        """The first candidate."""
-        return self.candidates[0]
 
 
 def discover(
@@ -223,14 +116,14 @@ def discover(
             f"The best law explains only {max(candidates[0].r2, 0.0):.0%} of the variance of the "
             "data; do not trust it."
         )
-    return Discovery(candidates, trajectory, tuple(notes), time.monotonic() - started)
+    return Discovery(candidates, (trajectory,), tuple(notes), time.monotonic() - started)
 
 
 def _candidate(fit: Fit, score: float, log_probability: float, trajectory: Trajectory) -> Candidate:
     return Candidate(
         expression=fit.expression,
-        y0=fit.y0,
-        start_time=float(trajectory.t[0]),
+        y0s=(fit.y0,),
+        start_times=(float(trajectory.t[0]),),
         r2=fit.r2,
         residual_rms=fit.residual_rms,
         log_probability=log_probability,
@@ -361,36 +254,6 @@ def _warnings(trajectory: Trajectory) -> list[str]:
             "rises or only falls: no such law can explain this series."
         ]
     return []
-
-
-def _solve_while_it_exists(
-    expression: Expression, y0: float, t: Float[np.ndarray, "time"]
-) -> Float[np.ndarray, "time"]:
-    """The solution at the times, NaN from where there is none."""
-    tolerance = 1e-9 * (abs(y0) or 1.0)
-
-    def attempt(count: int) -> np.ndarray | None:
-        if count < 2:
-            return np.full(count, y0)
-        return solve(expression, y0, t[:count], atol=tolerance, max_steps=_MAX_SOLVER_STEPS)
-
-    result = np.full(t.shape, np.nan)
-    good, bad = 1, t.size + 1
-    count = t.size
-    while good < bad - 1 or count == 1:
-        solution = attempt(count)
-        if solution is None:
-            bad = count
-        else:
-            result[:count] = solution
-            good = count
-        if good == t.size:
-            break
-        count = (good + bad) // 2
-        if count in (good, bad):
-            break
-    result[0] = y0
-    return result
 
 
 __all__ = [

@@ -21,7 +21,7 @@ from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 
 if TYPE_CHECKING:
-    from nsode_jax.discovery.discover import Candidate, Discovery
+    from nsode_jax.discovery.result import Candidate, Discovery
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart.
 _DATA, _BEST, _OTHERS, _FIXED = "#4d4d4d", "#0072B2", ("#E69F00", "#CC79A7"), "#D55E00"
