@@ -1,31 +1,37 @@
 """Finds the law dy/dt = f(y) behind a series in a file.
 
-    python -m nsode_jax.discover data.csv
+    python -m nsode_jax.discover data.csv --out report/
 
-prints the candidates, best first, and saves a picture of the data and the best law.
+prints the candidates, best first, and the best law with its uncertainty, and writes a
+report to the folder; without --out only a picture of the data and the best law.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import dataclasses
 import re
+import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 # JAX and the model are imported only once the input is known to be good, so that
 # a mistyped file name is answered at once.
 from nsode_jax.dynamics.table import read_table
-from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError
+from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError, count
 
 if TYPE_CHECKING:
-    from nsode_jax.discovery.result import Candidate, Discovery
+    from nsode_jax.discovery.result import Discovery
 
 PROGRAM = "nsode_jax.discover"
-DIGITS = 4  # Significant digits of the constants shown.
+EFFORTS = ("fast", "default", "thorough")  # Of the pipeline, which is slow to import.
 PICTURES = (".png", ".pdf", ".svg")
+NARROWEST = 80  # Columns for which tables and notes are set on a terminal.
 
 
 class _InputError(Exception):
@@ -43,6 +49,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
       Exit code: 0 if a law was found, 1 if none was, 2 if the input was refused.
     """
+    for stream in (sys.stdout, sys.stderr):
+        # A name, or a ±, that the terminal's encoding lacks must not end the program.
+        with contextlib.suppress(AttributeError):
+            stream.reconfigure(errors="backslashreplace")
     try:
         return _run(argv)
     except (_InputError, TrajectoryError) as error:
@@ -55,14 +65,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str] | None) -> int:
     options = _parser().parse_args(argv)
-    trajectory, notes, (time_name, value_name) = read_table(
-        options.file, options.time, options.value
-    )
-    picture = _picture_path(options.file, options.out)
+    if options.no_library and options.beams == options.samples == 0:
+        raise _InputError("--no-library with --beams 0 --samples 0 leaves no law to try")
+    trajectory, notes, names = read_table(options.file, options.time, options.value)
+    output = _output(options.file, options.out)
     for note in notes:
-        print(f"note: {note}")
+        print(_note(note))
     print(
-        f"{len(trajectory)} points of {value_name} over {time_name} from "
+        f"{count(len(trajectory), 'point')} of {names[1]} over {names[0]} from "
         f"{trajectory.t[0]:g} to {trajectory.t[-1]:g}",
         flush=True,
     )
@@ -70,15 +80,14 @@ def _run(argv: Sequence[str] | None) -> int:
     discovery = _discover(trajectory, options)
     if discovery is None:
         return 1
-    print()
-    print(table(discovery.candidates[: options.candidates]))
-    print()
-    print(law(discovery.best, trajectory, time_name, value_name))
+    print(f"\n{table(discovery, options.candidates, _columns())}\n")
+    print(law(discovery, *names))
     for note in discovery.notes:
         if note not in notes:
-            print(f"note: {note}")
-    _save_picture(discovery, picture, time_name, value_name)
-    print(f"picture: {picture}")
+            print(_note(note))
+    # The report is to tell too what was done to the file.
+    all_notes = tuple(dict.fromkeys((*notes, *discovery.notes)))
+    _write(dataclasses.replace(discovery, notes=all_notes), output, *names, options)
     return 0
 
 
@@ -88,47 +97,53 @@ def _parser() -> argparse.ArgumentParser:
         description="Finds the law dy/dt = f(y) behind a series in a file.",
         allow_abbrev=False,
     )
-    parser.add_argument("file", help="table with a column of times and a column of values")
-    parser.add_argument("--time", metavar="COL", help="column of times: name, or number from 1")
-    parser.add_argument("--value", metavar="COL", help="column of values: name, or number from 1")
-    parser.add_argument(
-        "--weights",
-        default="small",
-        metavar="NAME",
-        help="shipped weights, or a folder (%(default)s)",
+    add = parser.add_argument
+    add("file", help="table with a column of times and a column of values")
+    add("--time", metavar="COL", help="column of times: name, or number from 1")
+    add("--value", metavar="COL", help="column of values: name, or number from 1")
+    add(
+        "--out",
+        metavar="PATH",
+        help="folder for a report, or picture to draw (.png .pdf .svg); without it a picture "
+        "in the current folder",
     )
-    parser.add_argument(
-        "--beams",
-        type=_whole(1, 4096),
-        default=64,
-        metavar="N",
-        help="width of the beam search (%(default)s)",
+    add(
+        "--effort",
+        choices=EFFORTS,
+        default="default",
+        help="how hard to search: fast, default, or thorough, which takes minutes (%(default)s)",
     )
-    parser.add_argument(
-        "--samples",
-        type=_whole(0, 4096),
-        default=64,
-        metavar="N",
-        help="laws drawn from the network beside it (%(default)s)",
-    )
-    parser.add_argument(
-        "--polynomials",
-        type=_whole(0, 6),
-        default=3,
-        metavar="N",
-        help="degree up to which polynomials are always tried, 0 for none (%(default)s)",
-    )
-    parser.add_argument(
+    add(
         "--candidates",
         type=_whole(1, 10_000),
         default=10,
         metavar="N",
         help="rows of the table (%(default)s)",
     )
-    parser.add_argument(
-        "--out", metavar="PATH", help="folder or picture (.png .pdf .svg) to write (current folder)"
+    add(
+        "--weights",
+        default="small",
+        metavar="NAME",
+        help="the network: shipped weights, or a folder (%(default)s)",
     )
-    parser.add_argument(
+    add(
+        "--beams",
+        type=_whole(0, 4096),
+        metavar="N",
+        help="width of the network's beam search (by the effort)",
+    )
+    add(
+        "--samples",
+        type=_whole(0, 4096),
+        metavar="N",
+        help="laws drawn from the network beside it (by the effort)",
+    )
+    add(
+        "--no-library",
+        action="store_true",
+        help="try only what the network proposes, not polynomials and other simple laws too",
+    )
+    add(
         "--seed",
         type=_whole(0, 2**32 - 1),
         default=0,
@@ -151,46 +166,12 @@ def _whole(low: int, high: int):
     return convert
 
 
-def _picture_path(file: str, out: str | None) -> Path:
-    """Where the picture goes; tried now, since a search in vain would cost minutes."""
-    path = Path(f"{Path(file).stem}_law.png")
-    if out is not None:
-        given = Path(out)
-        if given.suffix.lower() in PICTURES and not given.is_dir():
-            path = given
-        elif given.suffix and not given.is_dir() and not out.endswith("/"):
-            raise _InputError(
-                f"--out {out!r} is neither a folder nor a picture ({', '.join(PICTURES)})"
-            )
-        else:
-            path = given / path
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        existed = path.exists()
-        path.open("ab").close()
-        if not existed:
-            path.unlink()
-    except OSError as error:
-        raise _unwritable(path, error) from None
-    return path
-
-
-def _unwritable(path: Path, error: OSError) -> _InputError:
-    return _InputError(f"the picture {str(path)!r} cannot be written: {error.strerror or error}")
+# --- the search --------------------------------------------------------------
 
 
 def _discover(trajectory: Trajectory, options: argparse.Namespace) -> Discovery | None:
     """What was found; None, after a line on stderr, if no law was."""
-    start = time.monotonic()
-    last = None
-
-    def progress(stage: str, share: float = 0.0) -> None:
-        """A line per stage; the share of it that is done would be too much news."""
-        nonlocal last
-        if stage != last:
-            print(f"[{time.monotonic() - start:5.1f} s] {stage}", file=sys.stderr, flush=True)
-        last = stage
-
+    progress = _Progress(sys.stderr)
     progress("loading")
     from nsode_jax.decoding.compiled import keep_compiled_programs
     from nsode_jax.discovery.discover import DiscoveryError, discover
@@ -202,46 +183,113 @@ def _discover(trajectory: Trajectory, options: argparse.Namespace) -> Discovery 
             trajectory.t,
             trajectory.y,
             weights=options.weights,
+            effort=options.effort,
             beams=options.beams,
             samples=options.samples,
-            polynomial_degree=options.polynomials,
+            use_library=not options.no_library,
             seed=options.seed,
             progress=progress,
         )
+        progress(f"done, {count(len(discovery.candidates), 'candidate')}")
     except DiscoveryError as error:
+        progress.end_line()
         print(f"{PROGRAM}: {error}", file=sys.stderr)
         return None
     except WeightsError as error:
         raise _InputError(" ".join(str(error).split())) from error
-    progress(f"done, {len(discovery.candidates)} candidates")
+    finally:
+        progress.end_line()
     return discovery
 
 
-def table(candidates: Sequence[Candidate]) -> str:
-    """The candidates as aligned text: rank, R2, complexity, formula f(y)."""
-    rows = [("rank", "R2", "complexity", "dy/dt =")]
-    for rank, candidate in enumerate(candidates, start=1):
-        formula = candidate.expression.rounded(DIGITS).infix
-        rows.append((str(rank), _r2_text(candidate.r2), str(candidate.complexity), formula))
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+class _Progress:
+    """A line per stage; on a terminal the share that is done is updated at its end."""
+
+    def __init__(self, stream: TextIO):
+        self._stream, self._terminal = stream, stream.isatty()
+        self._start = time.monotonic()
+        self._stage, self._line, self._percent = None, "", 0
+        self._open = False
+
+    def __call__(self, stage: str, share: float = 0.0) -> None:
+        percent = round(100 * min(max(share, 0.0), 1.0))
+        if stage != self._stage:
+            self.end_line()
+            self._stage, self._percent = stage, 0
+            self._line = f"[{time.monotonic() - self._start:5.1f} s] {stage}"
+            self._open = self._terminal
+            print(self._line, file=self._stream, end="" if self._open else "\n", flush=True)
+        if self._open and percent != self._percent:
+            self._percent = percent
+            print(f"\r{self._line} {percent:3d}%", file=self._stream, end="", flush=True)
+
+    def end_line(self) -> None:
+        """What comes next begins a line of its own."""
+        if self._open:
+            print(file=self._stream, flush=True)
+        self._open = False
+
+
+# --- what is printed ---------------------------------------------------------
+
+
+def table(discovery: Discovery, rows: int, columns: int | None = None) -> str:
+    """The best candidates as aligned text: rank, weight, R2, complexity, formula f(y).
+
+    Args:
+      discovery: what was found.
+      rows: most candidates shown.
+      columns: formulas are cut to this width; None: never.
+    """
+    from nsode_jax.discovery.report import r2_text, weight_text
+
+    lines = [("rank", "weight", "R2", "complexity", "dy/dt =")]
+    for rank, candidate in enumerate(discovery.candidates[:rows], start=1):
+        r2, weight = r2_text(candidate.r2), weight_text(candidate.weight)
+        size, formula = str(candidate.complexity), candidate.rounded().infix
+        lines.append((str(rank), weight, r2, size, formula))
+    widths = [max(map(len, column)) for column in list(zip(*lines))[:-1]]
+    text = [
+        "  ".join([*(cell.rjust(width) for cell, width in zip(line, widths)), line[-1]])
+        for line in lines
+    ]
     return "\n".join(
-        "  ".join(cell.rjust(width) for cell, width in zip(row, widths)) + f"  {row[3]}"
-        for row in rows
+        line if columns is None or len(line) <= columns else f"{line[: columns - 3]}..."
+        for line in text
     )
 
 
-def law(best: Candidate, trajectory: Trajectory, time_name: str, value_name: str) -> str:
-    """The best law in the words of the file, and where its solution starts."""
+def law(discovery: Discovery, time_name: str, value_name: str) -> str:
+    """The best law in the words of the file, its start, constants and fixed points."""
+    from nsode_jax.discovery.report import (
+        constants_as_shown,
+        find_fixed_points,
+        r2_text,
+        value_with_error,
+    )
+
+    best = discovery.best
     t, y = _as_symbol(time_name), _as_symbol(value_name)
-    formula = re.sub(r"\by\b", lambda _: y, best.expression.rounded(DIGITS).infix)
-    start = f"{y} = {best.y0:.{DIGITS}g} at {t} = {trajectory.t[0]:g}"
-    return f"d{y}/d{t} = {formula}\nwith {start}, R2 = {_r2_text(best.r2)}"
-
-
-def _r2_text(r2: float) -> str:
-    if r2 == float("-inf"):
-        return "diverges"
-    return f"{r2:.5f}" if abs(r2) < 10 else f"{r2:.1e}"
+    formula = re.sub(r"\by\b", lambda _: y, best.rounded().infix)
+    lines = [
+        f"d{y}/d{t} = {formula}",
+        f"with {y} = {best.y0:.4g} at {t} = {best.start_time:g}, R2 = {r2_text(best.r2)}, "
+        f"residual {best.residual_rms:.3g}",
+    ]
+    constants = [
+        value_with_error(value, error)
+        for value, error, *_ in constants_as_shown(best)
+        if error != 0.0
+    ]
+    points = []
+    for point in find_fixed_points(discovery):
+        kind = "stable" if point.stable else "unstable"
+        where = "" if point.observed else ", beyond the data"
+        points.append(f"{value_with_error(point.y, point.standard_error)} ({kind}{where})")
+    for name, entries in (("constants", constants), ("fixed points", points)):
+        if entries:
+            lines += [f"{name}:", *(f"  {entry}" for entry in entries)]
+    return "\n".join(lines)
 
 
 def _as_symbol(name: str) -> str:
@@ -249,13 +297,111 @@ def _as_symbol(name: str) -> str:
     return name if name.isidentifier() else f"[{name}]"
 
 
-def _save_picture(discovery: Discovery, path: Path, time_name: str, value_name: str) -> None:
+def _note(text: str) -> str:
+    """A note, broken between words on a terminal; one line elsewhere, where it may be searched."""
+    columns = _columns()
+    if columns is None:
+        return f"note: {text}"
+    return textwrap.fill(
+        f"note: {text}",
+        min(columns, 100),
+        subsequent_indent="      ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _columns() -> int | None:
+    """The width of the terminal; None if the output goes elsewhere."""
+    if not sys.stdout.isatty():
+        return None
+    return max(NARROWEST, shutil.get_terminal_size().columns)
+
+
+# --- what is written ---------------------------------------------------------
+
+
+class _Output(NamedTuple):
+    """Where the results go: a picture, or the folder of a report."""
+
+    path: Path
+    is_report: bool
+
+
+def _output(file: str, out: str | None) -> _Output:
+    """Where the results go; tried now, since a search in vain would cost minutes."""
+    if out is None:
+        output = _Output(Path(f"{Path(file).stem}_law.png"), False)
+    else:
+        given = Path(out)
+        folder = given.is_dir() or out.endswith("/") or not given.suffix
+        if not folder and given.suffix.lower() not in PICTURES:
+            raise _InputError(
+                f"--out {out!r} is neither a folder nor a picture ({', '.join(PICTURES)})"
+            )
+        output = _Output(given, folder)
+    try:
+        _try_to_write(output.path / "report.html" if output.is_report else output.path)
+    except OSError as error:
+        raise _unwritable(output, error) from None
+    return output
+
+
+def _try_to_write(path: Path) -> None:
+    """Opens the file for writing, and leaves everything as it was."""
+    absent = [folder for folder in path.absolute().parents if not folder.exists()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        existed = path.exists()
+        path.open("ab").close()
+        if not existed:
+            path.unlink()
+    finally:
+        for folder in absent:
+            folder.rmdir()
+
+
+def _unwritable(output: _Output, error: OSError) -> _InputError:
+    what = "report" if output.is_report else "picture"
+    return _InputError(
+        f"the {what} {str(output.path)!r} cannot be written: {error.strerror or error}"
+    )
+
+
+def _write(
+    discovery: Discovery,
+    output: _Output,
+    time_name: str,
+    value_name: str,
+    options: argparse.Namespace,
+) -> None:
+    """Draws the picture or writes the report, and says where."""
     from nsode_jax.discovery.plot import plot
+    from nsode_jax.discovery.report import write_report
 
     try:
-        plot(discovery, path, time_name, value_name)
+        if not output.is_report:
+            output.path.parent.mkdir(parents=True, exist_ok=True)
+            plot(discovery, output.path, time_name, value_name)
+            print(f"picture: {output.path}")
+            return
+        source = Path(options.file).name
+        chosen = _chosen(options)
+        written = write_report(discovery, output.path, time_name, value_name, source, chosen)
     except OSError as error:
-        raise _unwritable(path, error) from None
+        raise _unwritable(output, error) from None
+    print(f"report: {written[0]}")
+    for path in written:
+        if path.suffix == ".json":
+            print(f"JSON: {path}")
+
+
+def _chosen(options: argparse.Namespace) -> dict[str, object]:
+    """The options that make the result what it is."""
+    names = ("effort", "beams", "samples", "weights", "seed")
+    chosen = {name: getattr(options, name) for name in names}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    return chosen | ({"library": "no"} if options.no_library else {})
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """The command line `python -m nsode_jax.discover`, with a stand-in for the pipeline."""
 
-import dataclasses
 import importlib
+import io
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import nsode_jax.discover as cli
+from nsode_jax.discovery.result import Candidate, Discovery
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.modeling.pretrained import WeightsError
@@ -22,29 +24,18 @@ YEAST = ROOT / "examples" / "yeast_growth.csv"
 T = np.arange(12.0)
 
 
-@dataclasses.dataclass
-class FakeCandidate:
-    expression: Expression
-    r2: float
-    y0: float = 9.9
-
-    @property
-    def complexity(self):
-        return self.expression.complexity
-
-    def predict(self, t, y0=None):
-        return 663.0 / (1 + np.exp(4.2 - 0.54 * np.asarray(t)))
+def law_of(formula, r2, weight, errors=None):
+    covariance = None if errors is None else np.diag(np.square(errors))
+    rms = 5.0 if np.isfinite(r2) else np.inf
+    expression = Expression.from_infix(formula)
+    return Candidate(expression, (9.9,), (0.0,), r2, rms, 0.0, weight=weight, covariance=covariance)
 
 
-@dataclasses.dataclass
-class FakeDiscovery:
-    trajectory: Trajectory
-    candidates: list
-    notes: tuple = ("The fit was checked.",)
-
-    @property
-    def best(self):
-        return self.candidates[0]
+LAWS = (
+    law_of("0.54143210987*y - 0.00081532101*y**2", 0.9996, 0.975, (0.0034, 0.0000071, 0.0)),
+    law_of("2.26*y - 0.3459*y*log(y)", 0.9971, 0.0249),
+    law_of("exp(y)", -np.inf, 0.0),
+)
 
 
 @pytest.fixture
@@ -58,13 +49,7 @@ def calls(monkeypatch, tmp_path):
         progress("decoding", 0.0)
         progress("decoding", 0.5)
         progress("fitting", 0.0)
-        laws = [
-            ("0.54143210987*y - 0.00081532101*y**2", 0.9996),
-            ("2.26*y - 0.3459*y*log(y)", 0.9971),
-            ("exp(y)", -np.inf),
-        ]
-        candidates = [FakeCandidate(Expression.from_infix(f), r2) for f, r2 in laws]
-        return FakeDiscovery(Trajectory(t, y), candidates)
+        return Discovery(LAWS, (Trajectory(t, y),), ("The fit was checked.",), 1.5)
 
     monkeypatch.setattr(pipeline, "discover", discover)
     return asked
@@ -98,8 +83,16 @@ def test_a_law_is_found_and_drawn(calls, capsys, tmp_path):
     output = capsys.readouterr()
     lines = output.out.splitlines()
     assert lines[0] == "19 points of yeast_amount over time_h from 0 to 18"
-    assert "dyeast_amount/dtime_h = 0.5414*yeast_amount - 0.0008153*yeast_amount**2" in lines
-    assert "with yeast_amount = 9.9 at time_h = 0, R2 = 0.99960" in lines
+    start = lines.index("dyeast_amount/dtime_h = 0.5414*yeast_amount - 0.0008153*yeast_amount**2")
+    assert lines[start + 1 : start + 8] == [
+        "with yeast_amount = 9.9 at time_h = 0, R2 = 0.99960, residual 5",
+        "constants:",
+        "  0.5414 ± 0.0034",
+        "  -0.0008153 ± 0.0000071",
+        "fixed points:",
+        "  0 (unstable, beyond the data)",
+        "  664.1 ± 7.1 (stable, beyond the data)",
+    ]
     assert "note: The fit was checked." in lines
     assert lines[-1] == "picture: yeast_growth_law.png"
     assert (tmp_path / "yeast_growth_law.png").read_bytes().startswith(b"\x89PNG")
@@ -107,7 +100,7 @@ def test_a_law_is_found_and_drawn(calls, capsys, tmp_path):
     assert output.err.count("decoding") == 1 and "fitting" in output.err
     np.testing.assert_array_equal(calls[0]["t"], np.arange(19.0))
     assert options_of(calls[0]) == dict(
-        weights="small", beams=64, samples=64, polynomial_degree=3, seed=0
+        weights="small", effort="default", beams=None, samples=None, use_library=True, seed=0
     )
 
 
@@ -117,37 +110,121 @@ def test_the_table_is_aligned(calls, capsys):
     top = next(i for i, line in enumerate(lines) if line.startswith("rank"))
     header, *rows = lines[top : top + 4]
     at = header.index("dy/dt =")
+    assert header.split()[:4] == ["rank", "weight", "R2", "complexity"]
     assert [row[at:] for row in rows] == [
         "0.5414*y - 0.0008153*y**2",
         "2.26*y - 0.3459*y*log(y)",
         "exp(y)",
     ]
-    assert [row.split()[:3] for row in rows] == [
-        ["1", "0.99960", "9"],
-        ["2", "0.99710", "10"],
-        ["3", "diverges", "2"],
+    assert [row.split()[:4] for row in rows] == [
+        ["1", "97.5%", "0.99960", "9"],
+        ["2", "2.5%", "0.99710", "10"],
+        ["3", "<0.1%", "diverges", "2"],
     ]
     assert all(row[at - 3 : at] == row[at - 3] + "  " for row in rows)
 
 
+def test_the_table_is_cut_to_a_terminal(calls):
+    long = law_of(" + ".join(f"{i}.5*sin({i}.25*y)" for i in range(1, 9)), 0.9, 0.5)
+    found = Discovery((long,), (Trajectory(T, T),), (), 1.0)
+    full, cut = cli.table(found, 5).splitlines(), cli.table(found, 5, 80).splitlines()
+    assert len(full[1]) > 120 and full[0] == cut[0]
+    assert cut[1] == full[1][:77] + "..."
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_shows_the_share_that_is_done(calls, monkeypatch, capsys):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert cli.main([str(YEAST)]) == 0
+    shown = re.sub(r"\[ *[\d.]+ s\]", "[s]", terminal.getvalue())
+    assert shown == (
+        "[s] loading\n[s] decoding\r[s] decoding  50%\n[s] fitting\n[s] done, 3 candidates\n"
+    )
+
+
+def test_elsewhere_progress_is_plain_lines(calls, capsys):
+    cli.main([str(YEAST)])
+    error = capsys.readouterr().err
+    assert "\r" not in error and "%" not in error
+    assert [line.split("] ")[1] for line in error.splitlines()] == [
+        "loading",
+        "decoding",
+        "fitting",
+        "done, 3 candidates",
+    ]
+
+
+def test_a_message_after_progress_has_a_line_of_its_own(calls, monkeypatch):
+    def no_law(*args, progress, **kwargs):
+        progress("fitting", 0.25)
+        raise pipeline.DiscoveryError("No law.")
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(pipeline, "discover", no_law)
+    assert cli.main([str(YEAST)]) == 1
+    assert terminal.getvalue().endswith("fitting  25%\nnsode_jax.discover: No law.\n")
+
+
+def test_notes_are_broken_between_words_on_a_terminal(monkeypatch):
+    note = "word " * 40
+    assert cli._note(note) == "note: " + note
+    monkeypatch.setattr(cli, "_columns", lambda: 80)
+    lines = cli._note(note).splitlines()
+    assert len(lines) == 3 and all(len(line) <= 80 for line in lines)
+    assert lines[0].startswith("note: word") and lines[1].startswith("      word")
+
+
+def test_the_efforts_are_those_of_the_pipeline():
+    assert cli.EFFORTS == tuple(pipeline.EFFORTS)
+
+
 def test_options_reach_the_pipeline(calls, capsys, write, tmp_path):
     path = write(T + 1, header="a,b\n")
-    options = "--time b --value a --weights tiny --beams 7 --samples 0 --seed 3 --polynomials 2"
+    options = "--time b --value a --weights tiny --effort thorough --beams 7 --samples 0 --seed 3"
     out = str(tmp_path / "new" / "report")
-    assert cli.main([path, *options.split(), "--candidates", "1", "--out", out]) == 0
+    assert (
+        cli.main([path, *options.split(), "--no-library", "--candidates", "1", "--out", out]) == 0
+    )
     out = capsys.readouterr().out
     np.testing.assert_array_equal(calls[0]["t"], T + 1)
     assert options_of(calls[0]) == dict(
-        weights="tiny", beams=7, samples=0, polynomial_degree=2, seed=3
+        weights="tiny", effort="thorough", beams=7, samples=0, use_library=False, seed=3
     )
     assert "\n   1  " in out and "\n   2  " not in out
-    assert (tmp_path / "new" / "report" / "data_law.png").exists()
+    report = (tmp_path / "new" / "report" / "report.md").read_text(encoding="utf-8")
+    chosen = "effort = thorough, beams = 7, samples = 0, weights = tiny, seed = 3, library = no"
+    assert f"Options: {chosen}" in report
 
 
 @pytest.mark.parametrize("name", ["x.png", "x.pdf", "x.svg", "deep/er/x.PNG"])
 def test_out_as_a_picture(calls, tmp_path, name):
     assert cli.main([str(YEAST), "--out", name]) == 0
     assert (tmp_path / name).stat().st_size > 1000
+
+
+@pytest.mark.parametrize("out", ["report", "report/", "deep/er/report"])
+def test_out_as_a_folder(calls, capsys, tmp_path, write, out):
+    y = [1, 2, np.nan, *range(4, 13)]
+    assert cli.main([write(y), "--out", out]) == 0
+    folder = tmp_path / out
+    lines = capsys.readouterr().out.splitlines()
+    out = out.rstrip("/")
+    assert lines[-2:] == [f"report: {out}/report.html", f"JSON: {out}/discovery.json"]
+    assert {path.name for path in folder.iterdir()} == {
+        *("report.html", "report.md", "discovery.json"),
+        *("fit.png", "law.png", "residuals.png", "pareto.png"),
+    }
+    assert Discovery.load(folder / "discovery.json").best.infix == LAWS[0].infix
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "Data: data.csv" in page and "Options: effort = default" in page
+    # What was done to the file, and what the pipeline said.
+    assert "1 of 12 rows dropped" in page and "The fit was checked." in page
 
 
 def test_names_that_are_no_words_are_bracketed(calls, capsys, write):
@@ -200,7 +277,10 @@ def test_bad_files(calls, capsys, tmp_path):
         (["--time", "day"], "no column 'day'"),
         (["--value", "3"], "no column '3'"),
         (["--value", "time_h", "--time", "1"], "same column"),
-        (["--beams", "0"], "whole number"),
+        (["--beams", "-1"], "whole number"),
+        (["--effort", "huge"], "choose from"),
+        (["--polynomials", "2"], "unrecognized arguments"),
+        (["--no-library", "--beams", "0", "--samples", "0"], "leaves no law to try"),
         (["--beams", "many"], "whole number"),
         (["--samples", "-1"], "whole number"),
         (["--candidates", "0"], "whole number"),
@@ -234,6 +314,7 @@ def test_trying_the_output_leaves_no_empty_file_behind(monkeypatch, calls, capsy
 
     monkeypatch.setattr(pipeline, "discover", missing_weights)
     assert cli.main([str(YEAST), "--weights", "huge"]) == 2
+    assert cli.main([str(YEAST), "--weights", "huge", "--out", "new/report"]) == 2
     error = "nsode_jax.discover: error: there are no weights 'huge'; shipped: small"
     assert capsys.readouterr().err.splitlines()[-1] == error
     assert not list(tmp_path.iterdir())

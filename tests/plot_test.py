@@ -6,47 +6,49 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from nsode_jax.discovery.plot import fixed_points, plot, slopes
+from nsode_jax.discovery.plot import (
+    draw_pareto,
+    draw_residuals,
+    fixed_points,
+    grid,
+    new_figure,
+    plot,
+    residuals,
+    slopes,
+)
+from nsode_jax.discovery.result import Candidate, Discovery
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 
 
-@dataclasses.dataclass
-class FakeCandidate:
-    formula: str
-    r2: float
-    solution: object
+@dataclasses.dataclass(frozen=True)
+class Solved(Candidate):
+    """A candidate whose solution is given."""
 
-    @property
-    def expression(self):
-        return Expression.from_infix(self.formula)
+    solved: object = None
 
-    @property
-    def complexity(self):
-        return self.expression.complexity
-
-    def predict(self, t, y0=None):
-        return self.solution(np.asarray(t))
+    def predict(self, t, y0=None, trajectory=0):
+        return self.solved(np.asarray(t))
 
 
-@dataclasses.dataclass
-class FakeDiscovery:
-    trajectory: Trajectory
-    candidates: list
+def law_of(formula, r2, solution, rms=0.0, **known):
+    expression = Expression.from_infix(formula)
+    return Solved(expression, (0.1,), (0.0,), r2, rms, 0.0, solved=solution, **known)
 
-    @property
-    def best(self):
-        return self.candidates[0]
+
+def discovery_of(data, candidates):
+    data = data if isinstance(data, tuple) else (data,)
+    return Discovery(tuple(candidates), data, (), 1.0)
 
 
 def logistic(t):
     return 2.0 / (1.0 + np.exp(3.0 - t))
 
 
-LOGISTIC = FakeCandidate("y*(1 - y/2)", 0.9996, logistic)
-LINE = FakeCandidate("0.3 + 0*y", 0.91, lambda t: 0.3 * t)
-TWIN = FakeCandidate("1.001*y - 0.5*y*y", 0.9995, logistic)
-WILD = FakeCandidate("exp(y)", -np.inf, lambda t: np.full(t.shape, np.nan))
+LOGISTIC = law_of("y*(1 - y/2)", 0.9996, logistic)
+LINE = law_of("0.3 + 0*y", 0.91, lambda t: 0.3 * t)
+TWIN = law_of("1.001*y - 0.5*y*y", 0.9995, logistic)
+WILD = law_of("exp(y)", -np.inf, lambda t: np.full(t.shape, np.nan), np.inf)
 DATA = Trajectory(np.linspace(0, 10, 25), logistic(np.linspace(0, 10, 25)))
 
 
@@ -59,7 +61,7 @@ def line(axes, label):
 
 
 def test_data_solution_and_law_are_drawn():
-    figure = plot(FakeDiscovery(DATA, [LOGISTIC, TWIN, WILD, LINE]), None, "hours", "mass")
+    figure = plot(discovery_of(DATA, [LOGISTIC, TWIN, WILD, LINE]), None, "hours", "mass")
     solution, law = figure.axes
     assert (solution.get_xlabel(), solution.get_ylabel()) == ("hours", "mass")
     assert (law.get_xlabel(), law.get_ylabel()) == ("mass", "d mass / d hours")
@@ -76,7 +78,7 @@ def test_data_solution_and_law_are_drawn():
 @pytest.mark.parametrize("ending", ["png", "pdf", "svg"])
 def test_saves(tmp_path, ending):
     path = tmp_path / f"law.{ending}"
-    plot(FakeDiscovery(DATA, [LOGISTIC]), path)
+    plot(discovery_of(DATA, [LOGISTIC]), path)
     start = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}[ending]
     assert path.read_bytes().startswith(start)
 
@@ -84,13 +86,13 @@ def test_saves(tmp_path, ending):
 def test_leaves_pyplot_alone(tmp_path):
     from matplotlib import pyplot
 
-    plot(FakeDiscovery(DATA, [LOGISTIC]), tmp_path / "law.png")
+    plot(discovery_of(DATA, [LOGISTIC]), tmp_path / "law.png")
     assert pyplot.get_fignums() == []
 
 
 def test_names_are_shown_as_they_are(tmp_path):
     names = ("cost in $ (or $\\frac$)", "质量 " * 30)
-    figure = plot(FakeDiscovery(DATA, [LOGISTIC]), tmp_path / "law.png", *names)
+    figure = plot(discovery_of(DATA, [LOGISTIC]), tmp_path / "law.png", *names)
     assert figure.axes[0].get_xlabel() == r"cost in \$ (or \$\frac\$)"
     assert len(figure.axes[0].get_ylabel()) == 40
     assert figure.axes[1].get_ylabel() == "rate of change"
@@ -98,9 +100,9 @@ def test_names_are_shown_as_they_are(tmp_path):
 
 def test_a_long_formula_fits_the_width(tmp_path):
     formula = " + ".join(f"0.123*sin(1.1{i}*y)**3/(2.5{i} + exp(0.01*y))" for i in range(2))
-    figure = plot(FakeDiscovery(DATA, [FakeCandidate(formula, 0.95, logistic)]))
+    figure = plot(discovery_of(DATA, [law_of(formula, 0.95, logistic)]))
     endless = " + ".join([formula] * 6)
-    short = plot(FakeDiscovery(DATA, [FakeCandidate(endless, 0.95, logistic)]))
+    short = plot(discovery_of(DATA, [law_of(endless, 0.95, logistic)]))
     assert "sin" in figure.get_suptitle() and "complexity" in short.get_suptitle()
     for drawn in (figure, short):
         extent = drawn._suptitle.get_window_extent(drawn.canvas.get_renderer())
@@ -108,8 +110,8 @@ def test_a_long_formula_fits_the_width(tmp_path):
 
 
 def test_a_runaway_candidate_does_not_squeeze_the_data():
-    runaway = FakeCandidate("y**3", 0.5, lambda t: 10.0 ** (4 * t))
-    figure = plot(FakeDiscovery(DATA, [LOGISTIC, runaway]))
+    runaway = law_of("y**3", 0.5, lambda t: 10.0 ** (4 * t))
+    figure = plot(discovery_of(DATA, [LOGISTIC, runaway]))
     assert figure.axes[0].get_ylim()[1] < 3
     assert figure.axes[1].get_ylim()[1] < 2
 
@@ -117,21 +119,134 @@ def test_a_runaway_candidate_does_not_squeeze_the_data():
 @pytest.mark.parametrize("scale", [1e-120, 1e-12, 1e12, 1e100])
 def test_any_unit(tmp_path, scale):
     data = Trajectory(DATA.t, DATA.y * scale)
-    law = FakeCandidate(f"y*(1 - {0.5 / scale!r}*y)", 1.0, lambda t: scale * logistic(t))
-    figure = plot(FakeDiscovery(data, [law]), tmp_path / "law.png")
+    law = law_of(f"y*(1 - {0.5 / scale!r}*y)", 1.0, lambda t: scale * logistic(t))
+    figure = plot(discovery_of(data, [law]), tmp_path / "law.png")
     assert_allclose(line(figure.axes[1], "stable fixed point").get_xdata(), [2 * scale])
 
 
 def test_a_law_undefined_on_part_of_the_range(tmp_path):
-    law = FakeCandidate("log(y - 1)", -np.inf, lambda t: np.where(t < 2, t, np.inf))
-    figure = plot(FakeDiscovery(DATA, [law]), tmp_path / "law.png")
+    law = law_of("log(y - 1)", -np.inf, lambda t: np.where(t < 2, t, np.inf))
+    figure = plot(discovery_of(DATA, [law]), tmp_path / "law.png")
     assert "diverges" in labels(figure.axes[0])[0]
 
 
 def test_many_points_are_thinned():
     t = np.linspace(0, 6, 100_000)
-    figure = plot(FakeDiscovery(Trajectory(t, logistic(t)), [LOGISTIC]))
+    figure = plot(discovery_of(Trajectory(t, logistic(t)), [LOGISTIC]))
     assert "data (500 of 100000 points)" in labels(figure.axes[0])
+
+
+def test_every_series_is_drawn():
+    series = tuple(Trajectory(DATA.t + shift, logistic(DATA.t)) for shift in (0.0, 3.0, 5.0))
+    solution = Candidate(LOGISTIC.expression, (logistic(0.0),) * 3, (0.0, 3.0, 5.0), 1.0, 0.1, 0.0)
+    axes, law = plot(discovery_of(series, [solution])).axes
+    assert labels(axes) == ["best law, R² = 1.0000", "± 2 residuals (RMS)", "data, 3 series"]
+    dots = [drawn for drawn in axes.get_lines() if drawn.get_linestyle() == "None"]
+    curves = [drawn for drawn in axes.get_lines() if drawn.get_linestyle() == "-"]
+    for trajectory, dot, curve in zip(series, dots, curves, strict=True):
+        assert_allclose(dot.get_xdata(), trajectory.t)
+        assert_allclose(dot.get_ydata(), trajectory.y)
+        assert_allclose(curve.get_ydata(), logistic(curve.get_xdata() - trajectory.t[0]), 1e-6)
+    assert len({dot.get_marker() for dot in dots}) == 3
+    assert len(line(law, "slopes of the data").get_xdata()) == 3 * 23
+
+
+def test_noise_has_a_band_two_residuals_wide():
+    axes = plot(discovery_of(DATA, [law_of("y*(1 - y/2)", 0.99, logistic, 0.1)])).axes[0]
+    (band,) = axes.collections
+    low, high = band.get_datalim(axes.transData).intervaly
+    assert_allclose([low, high], [logistic(0) - 0.2, logistic(10) + 0.2])
+    assert not plot(discovery_of(DATA, [LOGISTIC])).axes[0].collections
+
+
+class TestBandOfTheLaw:
+    def drawn(self, variance):
+        known = None if variance is None else np.diag([variance, 0.0])
+        best = law_of("y - 0.5*y**2", 0.99, logistic, covariance=known)
+        return plot(discovery_of(DATA, [best])).axes[1]
+
+    def test_is_that_of_the_constants(self):
+        axes = self.drawn(0.02**2)
+        (band,) = axes.collections
+        x, edge = band.get_paths()[0].vertices.T
+        half = np.abs(edge - (x - 0.5 * x**2))
+        assert_allclose(half, 1.96 * 0.02 * x**2, atol=1e-6)
+        assert "95% band of f" in labels(axes)
+
+    def test_as_thin_as_the_line_is_not_named(self):
+        assert "95% band of f" not in labels(self.drawn(1e-20))
+
+    @pytest.mark.parametrize("variance", [None, np.nan, np.inf, 1e4])
+    def test_that_says_nothing_is_left_out(self, variance):
+        assert not self.drawn(variance).collections
+
+
+class TestResiduals:
+    def test_over_time_with_lines_at_two_sigma(self):
+        noise = 0.1 * np.random.default_rng(0).normal(size=25)
+        found = discovery_of(Trajectory(DATA.t, DATA.y + noise), [LOGISTIC])
+        assert_allclose(residuals(found), [noise])
+        axes = new_figure(5, 4).subplots()
+        draw_residuals(axes, found, "h", "mass", "They wave.")
+        assert_allclose(line(axes, "data").get_ydata(), noise)
+        sigma = np.sqrt(np.mean(noise**2))
+        dashed = [drawn for drawn in axes.get_lines() if drawn.get_linestyle() == "--"]
+        assert_allclose(sorted(drawn.get_ydata()[0] for drawn in dashed), [-2 * sigma, 2 * sigma])
+        assert axes.get_title() == "They wave."
+        assert (axes.get_xlabel(), axes.get_ylabel()) == ("h", "mass: data − law")
+
+    def test_where_there_is_no_solution(self):
+        found = discovery_of(DATA, [WILD])
+        assert_allclose(residuals(found), [np.zeros(25)])
+        draw_residuals(new_figure(5, 4).subplots(), found, "t", "y")
+
+
+class TestPareto:
+    laws = [
+        law_of("y - 0.5*y**2", 0.99, logistic, 0.02),
+        law_of("0.3 + 0*y", 0.5, logistic, 0.5),
+        law_of("y", 0.1, logistic, 1.0),
+        law_of("y - 0.5*y**2 + 0.001*sin(y)", 0.991, logistic, 0.019),
+        law_of("exp(y) - y - y - y", 0.2, logistic, 0.9),
+        WILD,
+    ]
+
+    def drawn(self, laws):
+        figure = new_figure(7.6, 4.6)
+        axes = figure.subplots()
+        draw_pareto(axes, discovery_of(DATA, laws), "mass")
+        return axes
+
+    def test_candidates_front_and_best(self):
+        axes = self.drawn(self.laws)
+        assert axes.get_yscale() == "log" and "mass" in axes.get_ylabel()
+        everything = line(axes, "candidates")
+        assert_allclose(everything.get_ydata(), [0.02, 0.5, 1.0, 0.019, 0.9])
+        front = line(axes, "no shorter law is as good")
+        assert_allclose(front.get_ydata(), [1.0, 0.5, 0.02, 0.019])
+        assert_allclose(front.get_xdata(), [1, 5, 7, 12])
+        assert line(axes, "best law").get_ydata() == [0.02]
+
+    def test_labels_name_the_best_and_do_not_meet(self):
+        axes = self.drawn(self.laws)
+        assert "y - 0.5*y**2" in [text.get_text() for text in axes.texts]
+        renderer = axes.figure.canvas.get_renderer()
+        boxes = [text.get_window_extent(renderer) for text in axes.texts]
+        assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+        assert all(box.x1 <= axes.get_window_extent().x1 for box in boxes)
+
+    def test_a_residual_of_zero_and_a_law_alone(self):
+        for laws in ([LOGISTIC], self.laws[:1], [WILD]):
+            axes = self.drawn(laws)
+            assert np.isfinite(axes.get_ylim()).all()
+            axes.figure.draw_without_rendering()
+
+
+def test_the_range_of_the_law_reaches_zero_if_that_is_near():
+    assert grid(np.array([0.1, 2.0]))[0] == 0.0
+    assert_allclose(grid(np.array([1.0, 2.0]))[[0, -1]], [0.95, 2.05])
+    assert_allclose(grid(np.array([-3.0, -0.1]))[[0, -1]], [-3.145, 0.0])
+    assert_allclose(grid(np.array([0.0, 2.0]), 0.5)[[0, -1]], [0.0, 3.0])
 
 
 class TestSlopes:
@@ -180,6 +295,6 @@ class TestFixedPoints:
     ],
 )
 def test_title_shows_the_formula(text, latex):
-    law = FakeCandidate(text, 0.99, logistic)
-    title = plot(FakeDiscovery(DATA, [law])).get_suptitle()
+    law = law_of(text, 0.99, logistic)
+    title = plot(discovery_of(DATA, [law])).get_suptitle()
     assert title.startswith(rf"$dy/dt \;=\; {latex}$")

@@ -3,7 +3,16 @@ import math
 import numpy as np
 import pytest
 
-from nsode_jax.discovery.rank import Fit, is_plain, length, rank, residual_floor, score
+from nsode_jax.discovery.rank import (
+    Fit,
+    is_plain,
+    length,
+    rank,
+    residual_floor,
+    score,
+    spread_of,
+    weights_of,
+)
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 
@@ -14,11 +23,11 @@ SPREAD = DATA.y.std()
 
 def _fit(text: str, relative_rms: float) -> Fit:
     r2 = 1 - relative_rms**2 if math.isfinite(relative_rms) else -math.inf
-    return Fit(Expression.from_infix(text), 3.0, relative_rms * SPREAD, r2, True, 0)
+    return Fit(Expression.from_infix(text), (3.0,), relative_rms * SPREAD, r2, True, 0)
 
 
 def _order(*fits: Fit) -> list[str]:
-    return [fit.expression.infix for fit, _ in rank(fits, DATA)]
+    return [fit.expression.infix for fit, _ in rank(fits, [DATA])]
 
 
 def test_a_much_better_fit_wins():
@@ -52,8 +61,33 @@ def test_equal_right_hand_sides_keep_the_shorter():
 def test_score_is_the_documented_formula():
     law = Expression.from_infix("0.53*y - 0.001*y**2")
     # Nine tokens, the exponent of the square free: 8; two fitted constants.
-    expected = 50 * math.log(0.01**2 + 1e-12) + 2 * math.log(50) + 3.0 * 8
-    assert score(law, 0.01, 50) == pytest.approx(expected)
+    length_and_constants = 2 * math.log(50) + 3.0 * 8
+    expected = 40 * math.log(0.01**2 + 1e-6) + 10 * math.log(0.01**2 + 1e-12)
+    assert score(law, 0.01, 50) == pytest.approx(expected + length_and_constants)
+    few = 4 * math.log(0.01**2 + 1e-12) + 2 * math.log(4) + 3.0 * 8
+    assert score(law, 0.01, 4) == pytest.approx(few)
+
+
+def test_digits_that_nobody_measured_do_not_buy_a_long_formula():
+    """A solver's tolerance of 1e-5 is no noise: all points miss by it together."""
+    short, long = "0.3 - 1.1*y", "0.3 - 1.1*y + 0.01*sin(0.3*y) + 0.2*exp(-0.7*y)"
+    assert _order(_fit(short, 3e-5), _fit(long, 3e-6))[0] == short
+    # In noise the same ratio is evidence.
+    assert _order(_fit(short, 3e-1), _fit(long, 3e-2))[0] == long
+
+
+def test_weights_are_posterior_probabilities():
+    assert weights_of([3.0, 3.0]) == [0.5, 0.5]
+    first, second, third = weights_of([-700.0, -698.0, math.inf])
+    assert first / second == pytest.approx(math.e)
+    assert first + second == pytest.approx(1.0)
+    assert third == 0.0
+
+
+def test_spread_is_about_the_mean_of_each_trajectory():
+    shifted = Trajectory(T, DATA.y + 100.0)
+    assert spread_of([DATA]) == pytest.approx(SPREAD)
+    assert spread_of([DATA, shifted]) == pytest.approx(SPREAD)
 
 
 @pytest.mark.parametrize(
@@ -82,5 +116,6 @@ def test_is_plain(value, plain):
 
 def test_floor_follows_the_rounding_of_the_data():
     y = np.array([9.6, 18.3, 29.0, 47.2, 661.8])
-    assert residual_floor(y) == pytest.approx(0.1 / math.sqrt(12) / y.std())
-    assert residual_floor(DATA.y) == 1e-6
+    rounded = Trajectory(np.arange(5.0), y)
+    assert residual_floor([rounded]) == pytest.approx(0.1 / math.sqrt(12) / y.std())
+    assert residual_floor([DATA]) == 1e-6

@@ -1,31 +1,25 @@
-"""What a user's arrays and files become, and what is refused in which words."""
+"""What a user's arrays become, and what is refused in which words."""
 
-import time
+import datetime
+import subprocess
+import sys
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from nsode_jax.dynamics.table import read_table
-from nsode_jax.dynamics.trajectory import MIN_POINTS, Trajectory, TrajectoryError, clean
+from nsode_jax.dynamics.trajectory import (
+    MIN_POINTS,
+    Trajectory,
+    TrajectoryError,
+    clean,
+    elapsed,
+)
 
 T = np.arange(12.0)
 Y = T**2 + 0.5
-
-
-@pytest.fixture
-def table(tmp_path):
-    """Writes a file and gives back its path."""
-
-    def write(content: str | bytes, name: str = "data.csv"):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write
-
-
-def rows(separator: str = ",", t=T, y=Y) -> str:
-    return "".join(f"{a}{separator}{b}\n" for a, b in zip(t, y, strict=True))
 
 
 def refusal(function, *args, **kwargs) -> str:
@@ -155,7 +149,11 @@ class TestClean:
         assert "real numbers" in refusal(clean, T, ["a"] * 12)
         assert "real numbers" in refusal(clean, T, [[1.0], [1.0, 2.0]] * 6)
         assert "real numbers" in refusal(clean, T, [10**400] * 12)
-        assert "dates" in refusal(clean, np.arange(12).astype("datetime64[D]"), Y)
+        assert "real numbers" in refusal(clean, [*T[:11], datetime.date(2020, 1, 1)], Y)
+        assert "real numbers" in refusal(clean, (i for i in T), Y)
+        assert "real numbers" in refusal(clean, [Decimal("sNaN"), *T[1:]], Y)
+        assert "real numbers" in refusal(clean, [Fraction(10**400), *T[1:]], Y)
+        assert "real numbers" in refusal(clean, pd.period_range("2020", periods=12), Y)
         assert "shape" in refusal(clean, np.ones((3, 4)), Y)
         assert "12 times but 11 values" in refusal(clean, T, Y[:-1])
 
@@ -163,153 +161,102 @@ class TestClean:
         np.testing.assert_array_equal(clean(T[:, None], Y[:, None])[0].y, Y)
 
 
-class TestReadTable:
-    @pytest.mark.parametrize("separator", [",", ", ", "\t", ";", " ", "    ", " \t "])
-    @pytest.mark.parametrize("header", [True, False])
-    def test_separators_with_and_without_header(self, table, separator, header):
-        top = f"hours{separator}mass\n" if header else ""
-        trajectory, notes, names = read_table(table(top + rows(separator)))
+DAYS = pd.date_range("2020-03-01", periods=12)
+
+
+class TestTimesThatAreNoNumbers:
+    @pytest.mark.parametrize(
+        "times",
+        [
+            DAYS,
+            pd.Series(DAYS, index=range(5, 17)),
+            pd.Series(DAYS).astype("timestamp[ns][pyarrow]"),
+            DAYS.to_numpy(),
+            DAYS.to_numpy().astype("datetime64[D]"),
+            list(DAYS),
+            [day.to_pydatetime() for day in DAYS],
+            [day.date() for day in DAYS],
+            DAYS.tz_localize("UTC"),
+            [day.tz_localize("UTC") for day in DAYS],
+        ],
+        ids=lambda times: type(times).__name__,
+    )
+    def test_dates_become_numbers(self, times):
+        trajectory, notes = clean(times, pd.Series(Y))
         np.testing.assert_array_equal(trajectory.t, T)
         np.testing.assert_array_equal(trajectory.y, Y)
-        assert notes == () and names == (("hours", "mass") if header else ("t", "y"))
-
-    def test_numbers_are_exact(self, table):
-        y = np.random.default_rng(0).normal(size=12) * 10.0 ** np.arange(-6, 6)
-        trajectory, _, _ = read_table(table(rows(y=y)))
-        np.testing.assert_array_equal(trajectory.y, y)
-
-    def test_byte_order_mark_comments_blank_lines_quotes(self, table):
-        content = '\ufeff# made up\n\n"time (h)","mass, g"\n\n' + rows() + "# end\n,,\n"
-        trajectory, notes, names = read_table(table(content))
-        assert len(trajectory) == 12 and notes == () and names == ("time (h)", "mass, g")
-
-    def test_windows_line_ends(self, table):
-        trajectory, notes, names = read_table(table(("t,y\n" + rows()).replace("\n", "\r\n")))
-        assert len(trajectory) == 12 and notes == () and names == ("t", "y")
-
-    def test_comments_behind_the_numbers(self, table):
-        trajectory, notes, _ = read_table(table(rows().replace("\n", " # good\n")))
-        np.testing.assert_array_equal(trajectory.y, Y)
-        assert notes == ()
-
-    def test_header_as_a_comment(self, table):
-        _, _, names = read_table(table("# made by savetxt\n# hours mass\n" + rows(" ")))
-        assert names == ("hours", "mass")
-
-    def test_spreadsheet_unicode_text(self, table):
-        trajectory, _, names = read_table(table(("t\tµ\n" + rows("\t")).encode("utf-16")))
-        assert len(trajectory) == 12 and names == ("t", "µ")
-
-    def test_latin_1_with_a_word(self, table):
-        _, notes, names = read_table(table(("t,µ\n" + rows()).encode("latin-1")))
-        assert names == ("t", "µ") and "Latin-1" in notes[0]
-
-    def test_decimal_commas(self, table):
-        trajectory, notes, _ = read_table(table("t;y\n" + rows(";").replace(".", ",")))
-        np.testing.assert_array_equal(trajectory.y, Y)
-        assert "Decimal commas" in notes[0]
-
-    def test_lines_of_text_before_the_data(self, table):
-        content = "Device 7\nmeasured on Monday\nhours,mass\n(h),(g)\n" + rows()
-        trajectory, notes, names = read_table(table(content))
-        assert len(trajectory) == 12 and names == ("hours", "mass")
-        assert "3 lines of text" in notes[0]
-
-    def test_cells_that_cannot_be_read(self, table):
-        trajectory, notes, _ = read_table(table("t,y\n" + rows() + "12,bad\n13,NA\n14\n15,16\n"))
-        np.testing.assert_array_equal(trajectory.t, [*T, 15])
-        text = " ".join(notes)
-        assert "'bad' in line 14" in text and "Column 'y' has 1 cell without" in text
-        assert "more or fewer than 2 cells" in text and "3 of 16 rows dropped" in text
-
-    def test_unsorted_and_repeated_times(self, table):
-        trajectory, notes, _ = read_table(table("t,y\n5,25.5\n" + rows()))
-        np.testing.assert_array_equal(trajectory.y, Y)
-        assert "sorted" in notes[0] and "averaged" in notes[1]
-
-    def test_text_columns_are_passed_over(self, table):
-        content = "name,t,y\n" + "".join(f"a{i},{i},{i * i}\n" for i in range(12))
-        trajectory, notes, names = read_table(table(content))
-        assert names == ("t", "y") and trajectory.y[3] == 9 and "more than two columns" in notes[0]
-
-    def test_row_numbers_of_pandas_and_r(self, table):
-        body = "".join(f'"{i}",{i / 4},{i * i}\n' for i in range(12))
-        for header in (",t,y\n", "t,y\n"):
-            trajectory, notes, names = read_table(table(header + body))
-            assert names == ("t", "y") and trajectory.t[1] == 0.25
-            assert "counts the rows" in notes[0]
-
-    def test_swapped_columns_are_told_by_their_names(self, table):
-        trajectory, notes, names = read_table(table("mass,time_h\n" + rows(t=Y, y=T)))
-        assert names == ("time_h", "mass") and "by its name" in notes[0]
-        np.testing.assert_array_equal(trajectory.y, Y)
-
-    def test_choosing_columns(self, table):
-        path = table("s,a,b,b\n" + "".join(f"{i},{i}1,{i}2,{i}3\n" for i in range(12)))
-        read = lambda **chosen: read_table(path, **chosen)[0].y[1]  # noqa: E731
-        assert read() == 11 and read(value="a") == 11 and read(value="3") == 12
-        assert read(time="a") == 1 and read(time="1", value="4") == 13 and read(value="A") == 11
-        assert read(time="a", value="s") == 1
-        message = refusal(read_table, path, value="b")
-        assert "3 and 4" in message and "number" in message
-        message = refusal(read_table, path, value="mass")
-        assert "'mass'" in message and "1 's', 2 'a', 3 'b', 4 'b'" in message
-        assert "no column '5'" in refusal(read_table, path, time="5")
-        assert "same column" in refusal(read_table, path, time="a", value="2")
-
-    def test_a_named_column_without_numbers(self, table):
-        path = table("k,t,y\n" + "".join(f"x,{i},{i * i}\n" for i in range(12)))
-        assert "'k' does not hold numbers" in refusal(read_table, path, value="k")
-
-    def test_files_that_cannot_be_read(self, tmp_path, table):
-        assert "no file" in refusal(read_table, tmp_path / "absent.csv")
-        assert "folder" in refusal(read_table, tmp_path)
-        assert "empty" in refusal(read_table, table(""))
-        assert "empty" in refusal(read_table, table(" \n \n"))
-        assert "no data" in refusal(read_table, table("# nothing\n\n"))
-        assert "not a text file" in refusal(read_table, table(b"\x89PNG\r\n\x1a\n\x00\x01\x02"))
-        assert "not a text file" in refusal(read_table, table(bytes(range(256)) * 9))
+        assert notes == ("The times are dates; they were converted to days since 2020-03-01.",)
 
     @pytest.mark.parametrize(
-        "content",
-        ["a,b\nx,y\nu,v\n", "t,y\n", "just some words\n", "<html><body>1</body></html>\n"],
+        ("step", "unit"),
+        [("s", "seconds"), ("30s", "minutes"), ("20min", "hours"), ("8h", "days"), ("D", "days")],
     )
-    def test_no_columns_of_numbers(self, table, content):
-        assert "no two columns of numbers" in refusal(read_table, table(content))
+    def test_the_unit_suits_the_span(self, step, unit):
+        times = pd.date_range("2020-03-01 06:30", periods=12, freq=step)
+        numbers, name = elapsed(times.to_numpy())
+        assert name == f"{unit} since 2020-03-01 06:30"
+        span = (times[-1] - times[0]) / pd.Timedelta(1, unit)
+        np.testing.assert_allclose(numbers, np.linspace(0, span, 12), rtol=1e-14)
 
-    def test_one_column_of_numbers(self, table):
-        message = refusal(read_table, table("y\n" + "".join(f"{i}\n" for i in range(12))))
-        assert "only one column" in message and "two are needed" in message
-        named = "name,y\n" + "".join(f"n{i},{i}\n" for i in range(12))
-        assert "two columns of numbers" in refusal(read_table, table(named))
+    def test_years(self):
+        numbers, name = elapsed(np.arange(12).astype("datetime64[Y]"))
+        assert name == "years since 1970-01-01"
+        np.testing.assert_allclose(numbers, T, atol=3e-3)  # Years differ in length.
 
-    def test_dates_are_explained(self, table):
-        content = "day,y\n" + "".join(f"2020-01-{i + 1:02},{i}\n" for i in range(12))
-        assert "dates as numbers" in refusal(read_table, table(content))
+    def test_other_zones_are_converted_to_utc(self):
+        _, notes = clean(DAYS.tz_localize("Asia/Tokyo"), Y)
+        assert "since 2020-02-29 15:00" in notes[0]
 
+    def test_durations(self):
+        _, notes = clean(pd.timedelta_range("1h", periods=12, freq="15min"), Y)
+        assert notes == ("The times are durations; they were converted to minutes.",)
+        trajectory, _ = clean([datetime.timedelta(seconds=i) for i in range(12)], Y)
+        np.testing.assert_array_equal(trajectory.t, T)
+        assert "fixed unit" in refusal(clean, np.arange(12).astype("timedelta64[M]"), Y)
+
+    @pytest.mark.parametrize("missing", [None, pd.NaT, pd.NA])
+    def test_missing_dates(self, missing):
+        trajectory, notes = clean([*DAYS[:11], missing], Y)
+        assert len(trajectory) == 11 and "1 of 12 rows dropped" in notes[1]
+
+    def test_masked_dates(self):
+        masked = np.ma.masked_array(DAYS.to_numpy(), mask=T == 4)
+        assert 4.0 not in clean(masked, Y)[0].t
+
+    def test_what_is_refused(self):
+        zoned = [DAYS[0].tz_localize("UTC"), *DAYS[1:]]
+        assert "time zone in some rows" in refusal(clean, zoned, Y)
+        assert "values are dates; they must be numbers" in refusal(clean, T, DAYS)
+        assert "0 usable points" in refusal(clean, [pd.NaT] * 12, Y)
+        assert "same" in refusal(clean, [DAYS[0]] * 12, Y)
+
+
+class TestNumbersOfOtherKinds:
     @pytest.mark.parametrize(
-        ("y", "words"),
+        "values",
         [
-            (np.full(12, 2.0), "constant"),
-            (Y * 1e300, "too large"),
-            (Y * 1e-300, "too small"),
-            (np.where(T < 9, np.nan, Y), "Only 3 usable points"),
+            [Decimal(value) for value in Y],
+            [Fraction(value) for value in Y],
+            pd.Series(Y, dtype="Float64"),
+            pd.Series(Y, dtype="double[pyarrow]"),
+            pd.Series(Y).astype("category"),
+            pd.DataFrame({"y": Y}),
+            [str(value) for value in Y],
         ],
     )
-    def test_series_that_are_refused(self, table, y, words):
-        assert words in refusal(read_table, table("t,y\n" + rows(y=y)))
+    def test_are_read(self, values):
+        np.testing.assert_array_equal(clean(T, values)[0].y, Y)
 
-    def test_a_stray_quotation_mark_does_not_crash(self, table):
-        content = "t,y\n" + rows().replace("3.0,9.5", '3.0,"9.5')
-        refusal(read_table, table(content))
-        refusal(read_table, table(content + rows() * 20000))
+    @pytest.mark.parametrize("missing", [None, pd.NA, Decimal("NaN"), float("nan")])
+    @pytest.mark.parametrize("kind", [float, Decimal, Fraction])
+    def test_what_is_missing_is_dropped(self, missing, kind):
+        trajectory, notes = clean(T, [missing, *map(kind, Y[1:])])
+        assert len(trajectory) == 11 and "1 of 12 rows dropped" in notes[0]
 
-    def test_a_million_rows(self, table):
-        n = 1_000_000
-        y = np.random.default_rng(0).random(n)
-        path = table("t,y\n" + rows(t=np.arange(n), y=y))
-        start = time.perf_counter()
-        trajectory, notes, _ = read_table(path)
-        assert time.perf_counter() - start < 15  # About 3 s on an idle core.
-        np.testing.assert_array_equal(trajectory.y, y)
-        assert notes == ()
+    def test_missing_entries_of_pandas(self):
+        assert len(clean(T, pd.array([1, None, *range(10)], dtype="Int64"))[0]) == 11
+
+
+def test_pandas_is_not_imported():
+    code = "import sys, nsode_jax.dynamics.trajectory; sys.exit('pandas' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

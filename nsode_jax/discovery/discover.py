@@ -1,12 +1,12 @@
-"""From a measured series to ranked laws dy/dt = f(y): the whole pipeline.
+"""From measured series to ranked laws dy/dt = f(y): the whole pipeline.
 
-clean -> thin -> views -> propose (the network) -> restore units -> add polynomials
--> refine -> rank
+read -> views -> propose (the network) -> fit and restore units -> add the library
+-> refine and search nearby -> rank -> uncertainty
 """
 
 from __future__ import annotations
 
-import itertools
+import dataclasses
 import math
 import time
 from collections.abc import Sequence
@@ -14,21 +14,27 @@ from typing import Protocol
 
 import numpy as np
 from jaxtyping import Float
-from scipy.optimize import isotonic_regression
 
-from nsode_jax.discovery.integral import linear_constants
-from nsode_jax.discovery.rank import Fit, rank
-from nsode_jax.discovery.refine import Progress, refine
+from nsode_jax.discovery.integral import IntegralForm, linear_constants
+from nsode_jax.discovery.library import library
+from nsode_jax.discovery.matching import covariance
+from nsode_jax.discovery.rank import Fit, rank, weights_of
+from nsode_jax.discovery.refine import Progress, RefineConfig, refine
 from nsode_jax.discovery.result import Candidate, Discovery
 from nsode_jax.discovery.scaling import AffineView, candidate_views
-from nsode_jax.dynamics.trajectory import Trajectory, clean
-from nsode_jax.expressions.canonical import TimeLimitExceeded, canonicalize
+from nsode_jax.discovery.search import Draft, draft_laws
+from nsode_jax.discovery.series import read_series
+from nsode_jax.discovery.verdict import verdict
+from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.expressions.canonical import TimeLimitExceeded
 from nsode_jax.expressions.expression import Expression, ExpressionError
 
-MAX_POINTS = 300
-"""Longer series are reduced to so many points before fitting."""
-
 _STARTS_PER_SKELETON = 2
+_MOST_PROPOSALS = 60
+_MOST_VIEWS = 4
+_MOST_VIEWS_IN_ALL = 8
+_WITH_UNCERTAINTY = 30
+"""So many candidates, the best, get a covariance of their constants."""
 
 
 class DiscoveryError(RuntimeError):
@@ -45,30 +51,64 @@ class Proposer(Protocol):
         ...
 
 
+@dataclasses.dataclass(frozen=True)
+class Effort:
+    """How much work a discovery takes.
+
+    Attributes:
+      beams: width of the beam search, per view of the data.
+      samples: laws drawn from the network beside it, per view.
+      refine: what happens to them.
+    """
+
+    beams: int
+    samples: int
+    refine: RefineConfig
+
+
+EFFORTS: dict[str, Effort] = {
+    "fast": Effort(
+        16, 16, RefineConfig(generations=3, children=128, matched=16, polished=5, returned=50)
+    ),
+    "default": Effort(64, 64, RefineConfig()),
+    "thorough": Effort(
+        256,
+        256,
+        RefineConfig(
+            generations=40, children=512, matched=120, polished=30, returned=200, seconds=600.0
+        ),
+    ),
+}
+"""By name; "thorough" takes minutes."""
+
+
 def discover(
-    t: Float[np.ndarray, "time"] | Sequence[float],
-    y: Float[np.ndarray, "time"] | Sequence[float],
+    t: Float[np.ndarray, "time"] | Sequence,
+    y: Float[np.ndarray, "time"] | Sequence,
     *,
     weights: str = "small",
-    beams: int = 64,
-    samples: int = 64,
-    polynomial_degree: int = 3,
+    effort: str = "default",
+    beams: int | None = None,
+    samples: int | None = None,
+    use_library: bool = True,
     seed: int = 0,
     progress: Progress | None = None,
     proposer: Proposer | None = None,
 ) -> Discovery:
-    """Finds laws dy/dt = f(y) behind one series.
+    """Finds laws dy/dt = f(y) behind one series, or behind several that follow one law.
 
     Args:
-      t: times, shape [time], any units.
-      y: values, shape [time], any units. NaNs, repeated and unsorted times are
-        dealt with and noted; series above `MAX_POINTS` are thinned for fitting.
+      t: times, shape [time], any units; for several series a list of such, or the
+        times that they share.
+      y: values, shape [time], any units, or a list of such. NaNs, repeated and
+        unsorted times are dealt with and noted; long series are thinned for fitting.
       weights: name or path of the network's weights; unused with `proposer`.
-      beams: proposals of the beam search per view of the data; 0 for none.
-      samples: laws drawn from the network per view, beside those.
-      polynomial_degree: polynomials in y up to this degree, with any of their terms,
-        are tried whatever is proposed, since the simplest laws must not be missed by
-        chance; 0 tries none.
+      effort: "fast", "default" or "thorough", a name in `EFFORTS`.
+      beams: proposals of the beam search per view of the data; by the effort if left
+        out. With neither beams nor samples the network is not even loaded.
+      samples: laws drawn from the network per view, beside those; likewise.
+      use_library: whether polynomials and sums of simple functions are tried
+        whatever the network proposes (`library`).
       seed: seed of everything random.
       progress: called with a message and the share done of that step, in [0, 1].
       proposer: proposes laws instead of the network.
@@ -78,190 +118,140 @@ def discover(
 
     Raises:
       TrajectoryError: if the series cannot be used.
-      DiscoveryError: if no proposed law has a solution near the data.
+      DiscoveryError: if no law was found that has a solution near the data.
+      ValueError: if an option is not what it should be.
     """
     started = time.monotonic()
     report = progress or (lambda message, share: None)
-    trajectory, cleaning_notes = clean(t, y)
-    trajectory, thinning_notes = thin(trajectory)
-    notes = [*cleaning_notes, *thinning_notes, *_warnings(trajectory)]
+    work = _work(effort, beams, samples)
+    trajectories, notes = read_series(t, y)
 
     report("reading the data", 0.0)
-    if proposer is None:
-        from nsode_jax.decoding.propose import Proposer as Network  # JAX is slow to import.
+    form = IntegralForm.from_trajectories(trajectories)
+    laws: list[tuple[Expression, float]] = []
+    if work.beams or work.samples:
+        if proposer is None:
+            from nsode_jax.decoding.propose import Proposer as Network  # JAX is slow to import.
 
-        proposer = Network.from_pretrained(weights)
-    views = candidate_views(trajectory)
-    report("proposing laws", 0.0)
-    scaled = [view.apply(trajectory) for view in views]
-    proposed = proposer.propose(scaled, beams=beams, samples=samples, seed=seed)
-    report("proposing laws", 1.0)
-
-    laws = _restore(views, proposed)
-    laws += [(law, math.nan) for law in polynomials(polynomial_degree)]
+            proposer = Network.from_pretrained(weights)
+        report("proposing laws", 0.0)
+        views, scaled = _views(trajectories)
+        proposed = proposer.propose(scaled, beams=work.beams, samples=work.samples, seed=seed)
+        report("proposing laws", 1.0)
+        laws = _restore(form, views, proposed)
+    if use_library:
+        laws += [(law, math.nan) for law in library(float(np.abs(form.grid).max()))]
     if not laws:
         raise DiscoveryError("The network proposed no usable law for this series.")
-    fits = refine(trajectory, [law for law, _ in laws], seed=seed, progress=progress)
-    ranked = rank(fits, trajectory)
+
+    fits = refine(
+        trajectories,
+        [law for law, _ in laws],
+        seed=seed,
+        config=work.refine,
+        form=form,
+        progress=progress,
+    )
+    ranked = rank(fits, trajectories)
     if not ranked or ranked[0][0].diverged:
         raise DiscoveryError(
             f"None of the {len(laws)} proposed laws has a solution near the data; "
-            "try more beams or samples, or another seed."
+            "try a greater effort or another seed."
         )
-    candidates = tuple(
-        _candidate(fit, score, laws[fit.source][1], trajectory) for fit, score in ranked
-    )
-    if candidates[0].r2 < 0.9:
-        notes.append(
-            f"The best law explains only {max(candidates[0].r2, 0.0):.0%} of the variance of the "
-            "data; do not trust it."
-        )
-    return Discovery(candidates, (trajectory,), tuple(notes), time.monotonic() - started)
+    candidates = _candidates(ranked, [p for _, p in laws], trajectories)
+    notes = (*notes, *verdict(candidates, trajectories))
+    return Discovery(candidates, trajectories, notes, time.monotonic() - started)
 
 
-def _candidate(fit: Fit, score: float, log_probability: float, trajectory: Trajectory) -> Candidate:
-    return Candidate(
-        expression=fit.expression,
-        y0s=(fit.y0,),
-        start_times=(float(trajectory.t[0]),),
-        r2=fit.r2,
-        residual_rms=fit.residual_rms,
-        log_probability=log_probability,
-        converged=fit.converged,
-        score=score,
+def _work(effort: str, beams: int | None, samples: int | None) -> Effort:
+    """The effort with what was set by hand.
+
+    Raises:
+      ValueError: if there is no such effort, or a number is negative.
+    """
+    if effort not in EFFORTS:
+        raise ValueError(f"effort must be one of {', '.join(EFFORTS)}, got {effort!r}")
+    work = EFFORTS[effort]
+    for name, value in (("beams", beams), ("samples", samples)):
+        if value is not None:
+            if value < 0:
+                raise ValueError(f"{name} must not be negative, got {value}")
+            work = dataclasses.replace(work, **{name: value})
+    return work
+
+
+def _views(
+    trajectories: Sequence[Trajectory],
+) -> tuple[list[AffineView], list[Trajectory]]:
+    """Views of the data, and the data seen that way; fewer of each the more series."""
+    # Those that move most tell most.
+    chosen = sorted(trajectories, key=lambda trajectory: -np.ptp(trajectory.y))
+    each = max(1, min(_MOST_VIEWS, _MOST_VIEWS_IN_ALL // len(chosen)))
+    pairs = [
+        (view, view.apply(trajectory))
+        for trajectory in chosen[:_MOST_VIEWS_IN_ALL]
+        for view in candidate_views(trajectory, each)
+    ]
+    return [view for view, _ in pairs], [seen for _, seen in pairs]
+
+
+def _candidates(
+    ranked: Sequence[tuple[Fit, float]],
+    log_probabilities: Sequence[float],
+    trajectories: Sequence[Trajectory],
+) -> tuple[Candidate, ...]:
+    shares = weights_of([score for _, score in ranked])
+    return tuple(
+        Candidate(
+            expression=fit.expression,
+            y0s=fit.y0s,
+            start_times=tuple(float(trajectory.t[0]) for trajectory in trajectories),
+            r2=fit.r2,
+            residual_rms=fit.residual_rms,
+            score=score,
+            log_probability=log_probabilities[fit.source],
+            converged=fit.converged,
+            weight=share,
+            covariance=covariance(trajectories, fit) if place < _WITH_UNCERTAINTY else None,
+        )
+        for place, ((fit, score), share) in enumerate(zip(ranked, shares, strict=True))
     )
 
 
 def _restore(
-    views: Sequence[AffineView], proposed: Sequence[Sequence[tuple[Expression, float]]]
+    form: IntegralForm,
+    views: Sequence[AffineView],
+    proposed: Sequence[Sequence[tuple[Expression, float]]],
 ) -> list[tuple[Expression, float]]:
-    """Proposals of all views in the data's units, most probable first.
+    """The proposals that fit best, of all views, in the data's units, best first.
 
-    One skeleton is kept a few times only, as starting points for the constants
+    They are fitted in the variables of their view, and only the best are restored.
+    One skeleton is tried a few times only, as starting points for the constants
     that f does not depend on linearly; the others need none.
     """
-    pairs = [
-        (view, expression, log_probability)
-        for view, proposals in zip(views, proposed, strict=True)
-        for expression, log_probability in proposals
-    ]
-    pairs.sort(key=lambda pair: -pair[2])
-    seen: dict[tuple, int] = {}
+    found: list[tuple[Draft, AffineView, float]] = []
+    for view, proposals in zip(views, proposed, strict=True):
+        seen: dict[str, int] = {}
+        kept: list[tuple[Expression, float]] = []
+        for expression, log_probability in sorted(proposals, key=lambda pair: -pair[1]):
+            key = expression.skeleton.unsigned_key
+            seen[key] = seen.get(key, 0) + 1
+            nonlinear = not linear_constants(expression.skeleton).all()
+            if seen[key] <= (_STARTS_PER_SKELETON if nonlinear else 1):
+                kept.append((expression, log_probability))
+        laws = [expression for expression, _ in kept]
+        scaled = form.rescaled(view.a, view.b, view.c)
+        drafts = draft_laws(scaled, laws, range(len(laws)))
+        found += [(draft, view, kept[draft.source][1]) for draft in drafts]
+    found.sort(key=lambda item: item[0].score)
     laws: dict[Expression, float] = {}
-    for view, expression, log_probability in pairs:
-        # Views with these in common give the same skeleton in the data's units.
-        key = (expression.skeleton.unsigned_key, view.a == 1.0, view.b)
-        seen[key] = seen.get(key, 0) + 1
-        nonlinear = not linear_constants(expression.skeleton).all()
-        if seen[key] > (_STARTS_PER_SKELETON if nonlinear else 1):
-            continue
+    for draft, view, log_probability in found[:_MOST_PROPOSALS]:
         try:
-            law = view.restore(expression)
+            law = view.restore(draft.expression)
         except (ExpressionError, TimeLimitExceeded):
             continue
         laws.setdefault(law, log_probability)
     return list(laws.items())
 
 
-def polynomials(degree: int) -> list[Expression]:
-    """A polynomial for every set of powers of y up to a degree, shortest first.
-
-    Its coefficients are placeholders: f is linear in them, so fitting needs no start.
-    """
-    powers = ["0.7", "0.7*y", *(f"0.7*y**{power}" for power in range(2, degree + 1))]
-    sums = (
-        " + ".join(terms)
-        for size in range(1, len(powers) + 1)
-        for terms in itertools.combinations(powers, size)
-    )
-    return [canonicalize(Expression.from_infix(text)) for text in sums] if degree > 0 else []
-
-
-# --- long series ---------------------------------------------------------------
-
-
-def thin(
-    trajectory: Trajectory, max_points: int = MAX_POINTS
-) -> tuple[Trajectory, tuple[str, ...]]:
-    """At most `max_points` points that stand for a longer series.
-
-    The series is cut into blocks, half of them spread evenly over the rows and
-    half over the changes of y, so that a short transient in a long record keeps
-    its points. A block of five or more points becomes the value of its
-    least-squares parabola in the middle: noise is averaged, and the curvature of
-    clean data is not. Smaller blocks become one of their points.
-
-    Args:
-      trajectory: any series.
-      max_points: most points to return.
-
-    Returns:
-      The points, and a note if there were more.
-    """
-    total = len(trajectory)
-    if total <= max_points:
-        return trajectory, ()
-    t, y = trajectory.t, trajectory.y
-
-    coarse = np.linspace(0, total, min(total, 4096) + 1).astype(int)
-    means = np.add.reduceat(y, coarse[:-1]) / np.diff(coarse)
-    change = np.abs(np.diff(means, prepend=means[0]))
-    # A noisy or steadily changing record has changes everywhere: only what stands
-    # out counts (beyond 5 standard deviations if all of it is noise).
-    change = np.maximum(change - 8 * np.median(change), 0.0)
-    even = np.full(change.size, 1.0 / change.size)
-    density = even if change.sum() == 0 else (even + change / change.sum()) / 2
-    position = np.concatenate([[0.0], np.cumsum(density)]) / density.sum()
-    edges = np.interp(np.linspace(0, 1, max_points + 1), position, coarse)
-    edges = np.unique(np.round(edges).astype(int))
-
-    blocks = list(zip(edges[:-1], edges[1:], strict=True))
-    times, values = np.empty(len(blocks)), np.empty(len(blocks))
-    for i, (start, end) in enumerate(blocks):
-        if end - start < 5:
-            middle = (start + end - 1) // 2
-            times[i], values[i] = t[middle], y[middle]
-            continue
-        times[i] = t[start:end].mean()
-        unit = (t[end - 1] - t[start]) / 2
-        design = np.vander((t[start:end] - times[i]) / unit, 3, increasing=True)
-        level = y[start]
-        values[i] = level + np.linalg.lstsq(design, y[start:end] - level, rcond=None)[0][0]
-    note = (
-        f"The series has {total} points; laws were fitted to {len(blocks)} that stand for them "
-        "(local averages or samples), and R2 refers to those."
-    )
-    return Trajectory(times, values), (note,)
-
-
-# --- what to be wary of ----------------------------------------------------------
-
-
-def _warnings(trajectory: Trajectory) -> list[str]:
-    """A word where no law dy/dt = f(y) can explain the data: they rise and fall."""
-    t, y = trajectory.t, trajectory.y
-    # Noise: how far each point lies from the line through its neighbours.
-    share = (t[1:-1] - t[:-2]) / (t[2:] - t[:-2])
-    deviation = y[1:-1] - (1 - share) * y[:-2] - share * y[2:]
-    noise = float(np.sqrt(np.mean(deviation**2 / (1 + share**2 + (1 - share) ** 2))))
-    best = min(
-        float(np.sqrt(np.mean((isotonic_regression(y, increasing=up).x - y) ** 2)))
-        for up in (True, False)
-    )
-    if best > 0.1 * y.std() and best > 2 * noise:
-        return [
-            "The values rise and fall by more than noise, but every solution of dy/dt = f(y) only "
-            "rises or only falls: no such law can explain this series."
-        ]
-    return []
-
-
-__all__ = [
-    "Candidate",
-    "Discovery",
-    "DiscoveryError",
-    "Proposer",
-    "discover",
-    "polynomials",
-    "thin",
-]
+__all__ = ["EFFORTS", "DiscoveryError", "Effort", "Proposer", "discover"]

@@ -1,122 +1,166 @@
 """Integral matching: constants from y(t_j) - y(t_i) = integral of f, without solving an ODE.
 
 f is integrated along a smooth curve through the data and compared over all pairs
-(i, j). That is cheap, cannot diverge, and takes no derivatives of noisy data.
-Constants that f depends on linearly are solved for exactly; the others by
-Levenberg-Marquardt. Constants are varied relative to their size, so nothing here
-depends on the units of the data.
+(i, j). That is cheap, cannot diverge, and takes no derivatives of noisy data. As f
+depends on y only, its values on a grid of the observed range say it all: the
+integrals are a fixed matrix times these values, whatever the length of the series.
+All laws are fitted at once by Levenberg-Marquardt, jitted (`fit_integrals`).
+Constants are varied relative to their effect, so nothing here depends on the units.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
+import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Array, Bool, Float
 
-from nsode_jax.discovery.rank import score
+from nsode_jax.discovery import programs as programs_module
+from nsode_jax.discovery.programs import CAPACITY, MAX_CONSTANTS, Programs, fits, pack
 from nsode_jax.discovery.smoothing import monotone_curve
-from nsode_jax.discovery.variants import canonical_or_none, exponent_constants
+from nsode_jax.discovery.variants import exponent_constants
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression, Skeleton
-from nsode_jax.expressions.operators import CONSTANT, NEGATIVE_CONSTANT, OPERATORS, UNIT, VARIABLE
-
-FAILED = 1e3
-"""Residual, in standard deviations of the data, where a law is undefined."""
-
-HUGE = 1e100
-"""Values above this would overflow when squared; they count as undefined."""
+from nsode_jax.expressions.operators import CONSTANT, NEGATIVE_CONSTANT, OPERATORS
 
 INTERPOLATION_FLOOR = 1e-4
-"""Residual that interpolation between the data leaves undecided, relative likewise."""
+"""Residual, in standard deviations of the data, that interpolation leaves undecided."""
+
+_GRID = 64
+_HUGE = 1e100
+"""Values above this would overflow when squared; they count as undefined."""
+
+_MAX_ITERATIONS = 20
+_THREADS = 2
+_FIRST_DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-3, 1e-12, 1e8
+_TOLERANCE = 1e-4
 
 
 @dataclasses.dataclass(frozen=True)
 class IntegralForm:
     """The data prepared for y(t_j) - y(t_i) = integral of f(y) dt.
 
-    With a free constant of integration the sum over all pairs (i, j) is n times
-    the sum of squares about the mean, so n centered residuals say it all.
+    With a free constant of integration per trajectory the sum over all pairs (i, j)
+    is the sum of squares about its mean. Least squares only see the part of the data
+    in the range of the matrix, so both are reduced to that (by QR).
 
     Attributes:
-      nodes: smoothed data at Gauss-Legendre nodes between the observation times,
-        shape [(time - 1) * order].
-      weights: their weights, in units of time, shape [time - 1, order].
-      target: the data, centered and divided by their standard deviation, [time].
-      spread: that standard deviation.
-      y0: smoothed value at the first time.
+      grid: values of y at which f is evaluated, increasing, shape [grid].
+      matrix: from f on the grid to the residual's model, shape [grid, grid].
+      target: the data likewise, in standard deviations, shape [grid].
+      remainder: sum of squares that no f can explain, in the same units squared.
+      count: number of observations.
+      spread: the standard deviation of the data about the mean of each trajectory.
+      y0s: smoothed value at the first time, per trajectory.
     """
 
-    nodes: Float[np.ndarray, "nodes"]
-    weights: Float[np.ndarray, "intervals order"]
-    target: Float[np.ndarray, "time"]
+    grid: Float[np.ndarray, "grid"]
+    matrix: Float[np.ndarray, "grid grid"]
+    target: Float[np.ndarray, "grid"]
+    remainder: float
+    count: int
     spread: float
-    y0: float
+    y0s: tuple[float, ...]
 
     @classmethod
-    def from_trajectory(cls, trajectory: Trajectory) -> IntegralForm:
+    def from_trajectories(cls, trajectories: Sequence[Trajectory]) -> IntegralForm:
         """Smooths the data and lays out the quadrature."""
-        t, y = trajectory.t, trajectory.y
-        spread = float(y.std()) or 1.0
-        order = 4 if len(trajectory) <= 100 else 2
-        points, weights = np.polynomial.legendre.leggauss(order)
-        half = np.diff(t)[:, None] / 2  # [intervals, 1]
-        times = (t[:-1, None] + half * (1 + points)).ravel()
-        smooth = monotone_curve(t, y)(np.concatenate([t[:1], times]))
+        centered = [trajectory.y - trajectory.y.mean() for trajectory in trajectories]
+        target = np.concatenate(centered)
+        spread = float(np.sqrt(np.mean(target**2))) or 1.0
+        curves = [_quadrature(trajectory) for trajectory in trajectories]
+        grid = _grid(
+            np.concatenate([nodes for nodes, _, _ in curves]),
+            np.concatenate([weights.ravel() for _, weights, _ in curves]),
+        )
+        blocks = []
+        for nodes, weights, _ in curves:
+            # [intervals, order, grid] --> increments [intervals, grid]
+            parts = _interpolation(grid, nodes).reshape(*weights.shape, grid.size)
+            increments = (parts * weights[..., None]).sum(axis=1)
+            integrals = np.concatenate([np.zeros((1, grid.size)), np.cumsum(increments, axis=0)])
+            blocks.append((integrals - integrals.mean(axis=0)) / spread)
+        design, target = np.concatenate(blocks), target / spread
+        q, r = np.linalg.qr(design)
+        reduced = q.T @ target
+        matrix = np.zeros((grid.size, grid.size))
+        matrix[: len(r)] = r
         return cls(
-            nodes=smooth[1:],
-            weights=half * weights,
-            target=(y - y.mean()) / spread,
+            grid=grid,
+            matrix=matrix,
+            target=np.pad(reduced, (0, grid.size - reduced.size)),
+            remainder=max(float(target @ target - reduced @ reduced), 0.0),
+            count=target.size,
             spread=spread,
-            y0=float(smooth[0]),
+            y0s=tuple(y0 for _, _, y0 in curves),
         )
 
-    def integrate(
-        self, values: Float[np.ndarray, "batch nodes"]
-    ) -> Float[np.ndarray, "batch time"]:
-        """Integrals of f up to each time, centered and scaled like `target`."""
-        with np.errstate(all="ignore"):
-            increments = (values.reshape(-1, *self.weights.shape) * self.weights).sum(-1)
-        integral = np.zeros((len(values), len(self.target)))
-        with np.errstate(all="ignore"):  # f may be undefined; callers look for NaN.
-            np.cumsum(increments, axis=1, out=integral[:, 1:])
-            return (integral - integral.mean(axis=1, keepdims=True)) / self.spread
+    def rescaled(self, a: float, b: float, c: float) -> IntegralForm:
+        """The form for g with dz/ds = g(z), where z = (y - b) / a and s runs c times slower."""
+        return dataclasses.replace(
+            self,
+            grid=(self.grid - b) / a,
+            matrix=self.matrix * (a / c),
+            y0s=tuple((y0 - b) / a for y0 in self.y0s),
+        )
 
 
-@dataclasses.dataclass(frozen=True)
-class Draft:
-    """A law after stage 1; `error` is relative to the data's spread."""
+def _quadrature(
+    trajectory: Trajectory,
+) -> tuple[Float[np.ndarray, "nodes"], Float[np.ndarray, "intervals order"], float]:
+    """The smooth curve at Gauss-Legendre nodes between the times, weights, first value."""
+    t, y = trajectory.t, trajectory.y
+    order = 4 if len(trajectory) <= 100 else 2
+    points, weights = np.polynomial.legendre.leggauss(order)
+    half = np.diff(t)[:, None] / 2  # [intervals, 1]
+    times = (t[:-1, None] + half * (1 + points)).ravel()
+    smooth = monotone_curve(t, y)(np.concatenate([t[:1], times]))
+    return smooth[1:], half * weights, float(smooth[0])
 
-    expression: Expression
-    error: float
-    score: float
-    source: int
-    nonlinear: bool
+
+def _grid(
+    nodes: Float[np.ndarray, "nodes"], weights: Float[np.ndarray, "nodes"]
+) -> Float[np.ndarray, "grid"]:
+    """Values over the range of the nodes: half of them even, half where time is spent."""
+    order = np.argsort(nodes)
+    share = np.cumsum(weights[order])
+    low, high = nodes.min(), nodes.max()
+    even = np.linspace(low, high, _GRID // 2)
+    dense = np.interp(np.linspace(0, share[-1], _GRID // 2 + 2)[1:-1], share, nodes[order])
+    grid = np.sort(np.concatenate([even, dense]))
+    # Neighbours must differ: what is too close goes, wide gaps are halved instead.
+    kept = [grid[0]]
+    for value in grid[1:]:
+        if value - kept[-1] > 1e-4 * (high - low):
+            kept.append(value)
+    kept[-1] = high
+    while len(kept) < _GRID:
+        widest = int(np.argmax(np.diff(kept)))
+        kept.insert(widest + 1, (kept[widest] + kept[widest + 1]) / 2)
+    return np.array(kept)
 
 
-def evaluate_batch(
-    skeleton: Skeleton,
-    constants: Float[np.ndarray, "batch constants"],
-    y: Float[np.ndarray, "nodes"],
-) -> Float[np.ndarray, "batch nodes"]:
-    """One skeleton at many values of its constants; NaN or inf where undefined."""
-    stack: list[np.ndarray] = []
-    column = constants.shape[1]
-    with np.errstate(all="ignore"):
-        for token in reversed(skeleton.tokens):
-            if token == VARIABLE:
-                stack.append(y)
-            elif token == UNIT:
-                stack.append(np.float64(1.0))
-            elif token in (CONSTANT, NEGATIVE_CONSTANT):
-                column -= 1
-                stack.append(constants[:, column, None])
-            else:
-                operator = OPERATORS[token]
-                stack.append(operator.numpy(*(stack.pop() for _ in range(operator.arity))))
-    return np.broadcast_to(stack.pop(), (len(constants), len(y)))
+def _interpolation(
+    grid: Float[np.ndarray, "grid"], at: Float[np.ndarray, "points"]
+) -> Float[np.ndarray, "points grid"]:
+    """Weights of the cubic through the four neighbours of each point."""
+    first = np.clip(np.searchsorted(grid, at) - 2, 0, grid.size - 4)
+    columns = first[:, None] + np.arange(4)
+    x = grid[columns]  # [points, 4]
+    result = np.zeros((at.size, grid.size))
+    for k in range(4):
+        weight = np.ones(at.size)
+        for other in range(4):
+            if other != k:
+                weight *= (at - x[:, other]) / (x[:, k] - x[:, other])
+        result[np.arange(at.size), columns[:, k]] = weight
+    return result
 
 
 def linear_constants(skeleton: Skeleton) -> Bool[np.ndarray, "constants"]:
@@ -145,182 +189,169 @@ def linear_constants(skeleton: Skeleton) -> Bool[np.ndarray, "constants"]:
     return linear
 
 
-def fit_integral(
-    form: IntegralForm,
-    skeleton: Skeleton,
-    start: Float[np.ndarray, "constants"],
-    free: Bool[np.ndarray, "constants"],
-    max_iterations: int = 20,
-) -> tuple[Float[np.ndarray, "constants"], float]:
-    """Constants that minimize the integral residual, from one starting point.
+@dataclasses.dataclass(frozen=True)
+class Start:
+    """Where the fit of a law begins.
 
-    Levenberg-Marquardt over the free constants; after each step the linear ones
-    are solved for exactly (algorithm 2 of Ruhe and Wedin, 1980, for separable
-    least squares). A law that is linear in its constants needs no iteration.
+    Attributes:
+      expression: the law with the constants to start from.
+      free: which of the constants may change.
+    """
+
+    expression: Expression
+    free: Bool[np.ndarray, "constants"]
+
+
+def starts_of(expression: Expression) -> list[Start]:
+    """Starts of a law: with whole exponents that stay, and with all constants free.
+
+    Exponents that are whole already are meant so, and are not freed.
+    """
+    exponents = exponent_constants(expression.skeleton)
+    constants = np.array(expression.constants)
+    free = np.ones(constants.size, bool)
+    if not exponents.any():
+        return [Start(expression, free)]
+    whole = np.where(exponents, np.round(constants), constants)
+    fixed = Start(expression.skeleton.with_constants(whole), free & ~exponents)
+    if (whole == constants).all():
+        return [fixed]
+    if np.isin(whole[exponents], (0.0, 1.0)).any():
+        return [Start(expression, free)]
+    return [fixed, Start(expression, free)]
+
+
+def fit_integrals(
+    form: IntegralForm, starts: Sequence[Start]
+) -> tuple[list[Float[np.ndarray, "constants"]], Float[np.ndarray, "starts"]]:
+    """Constants that minimize the integral residual, from each start, all at once.
 
     Args:
       form: the data.
-      skeleton: the law.
-      start: constants to start from, shape [constants].
-      free: which of them may change.
-      max_iterations: most steps.
+      starts: laws with what to vary; those too large for a program fail.
 
     Returns:
-      Constants and the root mean square of the residual relative to the spread
-      of the data; inf if f is undefined on the data.
+      The constants of each law, and the root mean square of its residual relative
+      to the spread of the data; inf where f is undefined on the data.
     """
-    is_linear = linear_constants(skeleton) & free
-    linear, varied = np.flatnonzero(is_linear), np.flatnonzero(free)
-    constants, residual = _solve_linear(form, skeleton, start, linear)
-    if residual is None:
-        return start, math.inf
-    cost = float(residual @ residual)
-    damping = 1e-3
-    for _ in range(max_iterations if varied.size > linear.size else 0):
-        step = 1e-6 * np.where(constants[varied] == 0, 1.0, np.abs(constants[varied]))
-        moved = np.repeat(constants[None], varied.size + 1, axis=0)
-        moved[np.arange(1, varied.size + 1), varied] += step
-        integrals = form.integrate(evaluate_batch(skeleton, moved, form.nodes))
-        if not (np.abs(integrals) < HUGE).all():
-            break
-        jacobian = (integrals[1:] - integrals[0]) / step[:, None]  # [varied, time]
-        size = np.sqrt((jacobian**2).sum(axis=1))
-        if not (size < HUGE).all():
-            break
+    constants = [np.array(start.expression.constants) for start in starts]
+    errors = np.full(len(starts), math.inf)
+    usable = [i for i, start in enumerate(starts) if fits(start.expression)]
+    # Together those that need few iterations, for all go on until the last is done.
+    usable.sort(key=lambda i: _num_nonlinear(starts[i]))
+    variable = [_varies_exponents(starts[i]) for i in usable]
+    data = form.grid, form.matrix, form.target
+
+    def fit(programs: Programs, members: Sequence[int]) -> None:
+        free = np.zeros((CAPACITY, MAX_CONSTANTS), bool)
+        linear = np.zeros((CAPACITY, MAX_CONSTANTS), bool)
+        for place, i in enumerate(members):
+            may, size = starts[i].free, starts[i].free.size
+            free[place, :size] = may
+            linear[place, :size] = linear_constants(starts[i].expression.skeleton) & may
+        with jax.enable_x64(True):
+            fitted, costs = map(np.asarray, _fit(programs, free, linear, *data))
+        for place, i in enumerate(members):
+            if math.isfinite(costs[place]):
+                constants[i] = fitted[place, : constants[i].size]
+                errors[i] = math.sqrt((costs[place] + form.remainder) / form.count)
+
+    # One set of programs leaves a core idle: two are on their way, and the next are
+    # packed meanwhile.
+    with ThreadPoolExecutor(_THREADS) as pool:
+        tasks, done = [], 0
+        for programs, count in pack([starts[i].expression for i in usable], variable):
+            tasks.append(pool.submit(fit, programs, usable[done : done + count]))
+            done += count
+        for task in tasks:
+            task.result()
+    return constants, errors
+
+
+def _num_nonlinear(start: Start) -> int:
+    return int((start.free & ~linear_constants(start.expression.skeleton)).sum())
+
+
+def _varies_exponents(start: Start) -> bool:
+    return bool((exponent_constants(start.expression.skeleton) & start.free).any())
+
+
+@functools.partial(jax.jit)
+def _fit(
+    programs: Programs,
+    free: Bool[Array, "laws constants"],
+    linear: Bool[Array, "laws constants"],
+    grid: Float[Array, "grid"],
+    matrix: Float[Array, "grid grid"],
+    target: Float[Array, "grid"],
+) -> tuple[Float[Array, "laws constants"], Float[Array, "laws"]]:
+    """Levenberg-Marquardt for all laws: constants and cost; inf where undefined.
+
+    The first step moves only constants that f depends on linearly, for which it is
+    exact: the others are then judged with these at their best.
+    """
+
+    def look(constants):
+        """(cost, residual [laws, grid], Jacobian [laws, constants, grid])."""
+        values, _, gradient = programs_module.evaluate_with_gradient(programs, constants, grid)
+        residual = target[None] - values @ matrix.T
+        cost = jnp.sum(residual**2, axis=-1)
+        usable = jnp.abs(values).max(axis=-1) < _HUGE  # NaN is not.
+        jacobian = jnp.where(jnp.isfinite(gradient), gradient, 0.0) @ matrix.T
+        return jnp.where(usable & (cost < _HUGE), cost, jnp.inf), residual, jacobian
+
+    def propose(constants, residual, jacobian, damping, varied):
+        jacobian = jnp.where(varied[..., None], jacobian, 0.0)
+        size = jnp.sqrt(jnp.sum(jacobian**2, axis=-1))
+        size = jnp.where((size > 0.0) & (size < _HUGE), size, 1.0)
         # Columns of unit length make the damping independent of units.
-        size = np.where(size > 0, size, 1.0)
-        jacobian /= size[:, None]
-        normal, gradient = jacobian @ jacobian.T, jacobian @ residual
-        accepted = False
-        for _ in range(6):
-            update = np.linalg.solve(normal + damping * np.eye(varied.size), gradient) / size
-            trial = constants.copy()
-            trial[varied] += update
-            trial, trial_residual = _solve_linear(form, skeleton, trial, linear)
-            if trial_residual is not None and trial_residual @ trial_residual < cost:
-                accepted = True
-                break
-            damping *= 10.0
-        if not accepted:
-            break
-        constants, residual, previous = trial, trial_residual, cost
-        cost = float(residual @ residual)
-        damping = max(damping / 10.0, 1e-10)
-        if previous - cost < 1e-6 * previous:
-            break
-    return constants, math.sqrt(cost / len(form.target))
+        jacobian = jacobian / size[..., None]
+        normal = jnp.einsum("pcg,pdg->pcd", jacobian, jacobian)
+        normal += damping[:, None, None] * jnp.eye(MAX_CONSTANTS)[None]
+        gradient = jnp.einsum("pcg,pg->pc", jacobian, residual)
+        normal = jnp.where(jnp.isfinite(normal), normal, jnp.eye(MAX_CONSTANTS)[None])
+        step = jnp.linalg.solve(normal, gradient[..., None])[..., 0] / size
+        return constants + jnp.where(varied & jnp.isfinite(step), step, 0.0)
 
+    def better(old, new, accepted):
+        shape = (-1,) + (1,) * (old.ndim - 1)
+        return jnp.where(accepted.reshape(shape), new, old)
 
-def _solve_linear(
-    form: IntegralForm,
-    skeleton: Skeleton,
-    constants: Float[np.ndarray, "constants"],
-    linear: np.ndarray,
-) -> tuple[Float[np.ndarray, "constants"], Float[np.ndarray, "time"] | None]:
-    """Replaces the constants at indices `linear` by their optimum.
+    def iterate(state):
+        iteration, constants, cost, residual, jacobian, damping, done = state
+        trial = propose(constants, residual, jacobian, damping, free)
+        trial_cost, trial_residual, trial_jacobian = look(trial)
+        accepted = (trial_cost < cost) & ~done
+        gained = cost - trial_cost
+        # Finished: a step that gained nothing to speak of, or no step that gains.
+        finished = (accepted & (gained < _TOLERANCE * cost)) | (damping > _MOST_DAMPING)
+        damping = jnp.where(accepted, jnp.maximum(damping / 10.0, _LEAST_DAMPING), damping * 10.0)
+        return (
+            iteration + 1,
+            better(constants, trial, accepted),
+            better(cost, trial_cost, accepted),
+            better(residual, trial_residual, accepted),
+            better(jacobian, trial_jacobian, accepted),
+            damping,
+            done | finished,
+        )
 
-    Returns:
-      All constants and the residual; None for it where f is undefined.
-    """
-    trial = np.repeat(constants[None], linear.size + 1, axis=0)
-    trial[:, linear] = 0.0
-    trial[np.arange(1, linear.size + 1), linear] = 1.0
-    if not (np.abs(trial) < HUGE).all():
-        return constants, None
-    values = evaluate_batch(skeleton, trial, form.nodes)
-    with np.errstate(all="ignore"):
-        parts = form.integrate(np.concatenate([values[:1], values[1:] - values[:1]]))
-    if not (np.abs(parts) < HUGE).all():  # NaN fails too.
-        return constants, None
-    residual = form.target - parts[0]
-    if linear.size:
-        size = np.sqrt((parts[1:] ** 2).sum(axis=1))
-        size = np.where(size > 0, size, 1.0)
-        design = (parts[1:] / size[:, None]).T  # [time, linear]
-        best = np.linalg.lstsq(design, residual, rcond=1e-11)[0]
-        constants = constants.copy()
-        constants[linear] = best / size
-        residual = residual - design @ best
-    usable = (np.abs(residual) < FAILED).all() and (np.abs(constants) < HUGE).all()
-    return constants, residual if usable else None
-
-
-def integral_score(form: IntegralForm, expression: Expression, floor: float) -> float:
-    """Score of a law as it is, by its integral residual."""
-    constants = np.array(expression.constants)
-    _, residual = _solve_linear(form, expression.skeleton, constants, np.arange(0))
-    error = math.inf if residual is None else float(np.sqrt(np.mean(residual**2)))
-    return score(expression, error, form.target.size, floor)
-
-
-def fit_all_integrals(
-    form: IntegralForm,
-    laws: Sequence[Expression],
-    sources: Sequence[int],
-    rng: np.random.Generator,
-    report: Callable[[float], None],
-    restarted: int = 60,
-) -> list[Draft]:
-    """Stage 1 of every skeleton, best first; the best get restarts."""
-    groups: dict[str, list[int]] = {}
-    for i, law in enumerate(laws):
-        groups.setdefault(law.skeleton.unsigned_key, []).append(i)
-    drafts = []
-    for done, members in enumerate(groups.values()):
-        report(0.7 * done / len(groups))
-        options = [
-            draft_law(form, laws[i].skeleton, np.array(laws[i].constants), sources[i])
-            for i in members[:2]
-        ]
-        drafts.append(min(options, key=lambda draft: draft.score))
-    drafts.sort(key=lambda draft: draft.score)
-    for i, draft in enumerate(drafts[:restarted]):
-        report(0.7 + 0.3 * i / restarted)
-        if not draft.nonlinear or draft.error < INTERPOLATION_FLOOR:
-            continue
-        constants = np.array(draft.expression.constants)
-        for _ in range(2):
-            # Around the best fit so far, by a factor of 2 or so.
-            start = constants * np.exp(0.8 * rng.standard_normal(constants.size))
-            again = draft_law(form, draft.expression.skeleton, start, draft.source)
-            if again.score < draft.score:
-                drafts[i] = draft = again
-    return sorted(drafts, key=lambda draft: draft.score)
-
-
-def draft_law(
-    form: IntegralForm, skeleton: Skeleton, start: Float[np.ndarray, "constants"], source: int
-) -> Draft:
-    """Stage 1 from one starting point, with whole and with free exponents."""
-    exponents = exponent_constants(skeleton)
-    free = np.ones(start.size, bool)
-    attempts = []
-    if exponents.any():
-        whole = np.round(start)
-        if not np.isin(whole[exponents], (0.0, 1.0)).any():
-            attempts.append((np.where(exponents, whole, start), free & ~exponents))
-    attempts.append((start, free))
-    best = None
-    for begin, mask in attempts:
-        constants, error = fit_integral(form, skeleton, begin, mask)
-        if not math.isfinite(error):
-            continue
-        expression = skeleton.with_constants(constants)
-        value = score(expression, error, form.target.size, INTERPOLATION_FLOOR)
-        if best is None or value < best.score:
-            nonlinear = bool((mask & ~linear_constants(skeleton)).any())
-            best = Draft(expression, error, value, source, nonlinear)
-    return best or Draft(skeleton.with_constants(start), math.inf, math.inf, source, False)
-
-
-def canonical_drafts(drafts: Sequence[Draft], limit: int) -> list[Draft]:
-    """The best drafts in canonical form (signs may have changed), each skeleton once."""
-    chosen: dict[str, Draft] = {}
-    for draft in drafts:
-        if len(chosen) == limit or not math.isfinite(draft.score):
-            break
-        expression = canonical_or_none(draft.expression)
-        if expression is not None:
-            key = expression.skeleton.unsigned_key
-            chosen.setdefault(key, dataclasses.replace(draft, expression=expression))
-    return list(chosen.values())
+    start = jnp.asarray(programs.constants)
+    cost, residual, jacobian = look(start)
+    exact = jnp.full(CAPACITY, _LEAST_DAMPING)
+    first = propose(start, residual, jacobian, exact, linear)
+    first_cost, first_residual, first_jacobian = look(first)
+    accepted = first_cost < cost
+    state = (
+        0,
+        better(start, first, accepted),
+        better(cost, first_cost, accepted),
+        better(residual, first_residual, accepted),
+        better(jacobian, first_jacobian, accepted),
+        jnp.full(CAPACITY, _FIRST_DAMPING),
+        ~jnp.isfinite(jnp.minimum(cost, first_cost)),
+    )
+    state = jax.lax.while_loop(
+        lambda state: (state[0] < _MAX_ITERATIONS) & ~jnp.all(state[-1]), iterate, state
+    )
+    return state[1], state[2]

@@ -1,20 +1,20 @@
-"""The picture of a discovery: the data with the law's solution, and the law itself."""
+"""Pictures of a discovery: data and solution, the law, what the law leaves, the trade-off."""
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.mathtext import MathTextParser
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 from scipy.optimize import brentq
 
 from nsode_jax.dynamics.trajectory import Trajectory
@@ -25,10 +25,18 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart.
 _DATA, _BEST, _OTHERS, _FIXED = "#4d4d4d", "#0072B2", ("#E69F00", "#CC79A7"), "#D55E00"
+_MARKERS = "os^DvP"  # Of several series, in turn.
 _MOST_POINTS = 500  # More markers than this are a blot.
 _MOST_SLOPES = 100
 _GRID = 801
 _TITLE_SIZES = (15, 13, 11, 9)
+_CONFIDENCE = 1.96  # Standard errors on either side.
+_VISIBLE = 0.01  # Share of the panel's height from which a band is more than the line.
+_STEPS = (1, 2, 2.5, 5, 10)  # Between ticks.
+_MOST_LABELS, _LONGEST_LABEL = 6, 42
+
+
+# --- the picture -------------------------------------------------------------
 
 
 def plot(
@@ -53,95 +61,130 @@ def plot(
     Raises:
       OSError: if `path` cannot be written.
     """
-    data, best = discovery.trajectory, discovery.best
-    time_name, value_name = _as_label(time_name), _as_label(value_name)
-    figure = Figure(figsize=(11.5, 4.8), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(11.5, 4.8)
     solution, law = figure.subplots(1, 2, gridspec_kw={"wspace": 0.06})
-
-    y = _grid(data.y)
-    f = _finite(best.expression.evaluate(y))
-    others = list(_different(discovery, y, f))
-
-    _draw_solutions(solution, data, best, others)
-    solution.set(xlabel=time_name, ylabel=value_name)
-    solution.set_title("data and solution", fontsize=11, loc="left", color=_DATA)
-
-    _draw_law(law, data, best, others, y, f)
-    rate = f"d {value_name} / d {time_name}"
-    law.set(xlabel=value_name, ylabel=rate if len(rate) <= 45 else "rate of change")
-    where = "" if value_name == "y" else f", where y is {value_name}"
-    law.set_title("law f(y)" + where, fontsize=11, loc="left", color=_DATA)
-
-    for axes in (solution, law):
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(color="0.92", linewidth=0.8)
-        axes.set_axisbelow(True)
-        axes.tick_params(labelsize=10, color="0.6")
-        axes.xaxis.label.set_size(12)
-        axes.yaxis.label.set_size(12)
-        axes.xaxis.set_major_locator(MaxNLocator(7))
-        axes.yaxis.set_major_locator(MaxNLocator(6))
-        handles, labels = axes.get_legend_handles_labels()
-        order = sorted(range(len(labels)), key=lambda i: labels[i].startswith("candidate"))
-        axes.legend(
-            [handles[i] for i in order], [labels[i] for i in order], frameon=False, fontsize=10
-        )
-    _write_title(figure, best)
-
+    others = list(_different(discovery))
+    draw_fit(solution, discovery, time_name, value_name, others)
+    solution.set_title("data and solution", fontsize=11, color=_DATA)
+    draw_law(law, discovery, time_name, value_name, others)
+    where = "" if value_name == "y" else f", where y is {_as_label(value_name)}"
+    law.set_title("law f(y)" + where, fontsize=11, color=_DATA)
+    _write_title(figure, discovery.best)
     if path is not None:
-        with warnings.catch_warnings():
-            # A name in letters that the font lacks shows as boxes; that is no reason to shout.
-            warnings.filterwarnings("ignore", message="Glyph .* missing")
-            figure.savefig(path)
+        save(figure, path)
     return figure
 
 
-def _draw_solutions(
-    axes: Axes, data: Trajectory, best: Candidate, others: list[tuple[int, Candidate]]
-) -> None:
-    t = np.unique(np.linspace(data.t[0], data.t[-1], _GRID))
-    for (rank, other), colour in zip(others, _OTHERS):
-        label = f"candidate {rank}, R² = {_r2_text(other.r2)}"
-        axes.plot(t, _finite(other.predict(t)), color=colour, lw=1.4, alpha=0.7, label=label)
-    label = f"best law, R² = {_r2_text(best.r2)}"
-    axes.plot(t, _finite(best.predict(t)), color=_BEST, lw=2.4, label=label)
-    shown = _thinned(len(data))
-    axes.plot(
-        data.t[shown],
-        data.y[shown],
-        "o",
-        ms=5 if len(shown) < 100 else 3,
-        color=_DATA,
-        mec="white",
-        mew=0.5,
-        label="data" if len(shown) == len(data) else f"data ({len(shown)} of {len(data)} points)",
-        zorder=3,
-    )
-    # A candidate that runs away must not squeeze the data.
-    axes.set_ylim(*_limits(data.y, 0.08))
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure of this size in inches, apart from pyplot."""
+    figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
 
 
-def _draw_law(
+def save(figure: Figure, path: str | Path) -> None:
+    """Writes the figure, in the format that the ending names."""
+    with warnings.catch_warnings():
+        # A name in letters that the font lacks shows as boxes; that is no reason to shout.
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        figure.savefig(path)
+
+
+# --- its panels --------------------------------------------------------------
+
+Ranked = tuple[int, "Candidate"]
+"""A candidate with its rank, from 1."""
+
+
+def draw_fit(
     axes: Axes,
-    data: Trajectory,
-    best: Candidate,
-    others: list[tuple[int, Candidate]],
-    y: Float[np.ndarray, "grid"],
-    f: Float[np.ndarray, "grid"],
+    discovery: Discovery,
+    time_name: str,
+    value_name: str,
+    others: Sequence[Ranked] = (),
 ) -> None:
+    """Every series with the solution of the best law and of some others.
+
+    The band is the solution give or take two residuals (root mean square), in which
+    about 95% of the data should lie; it is left out where it is as thin as the line.
+    """
+    data, best = discovery.trajectories, discovery.best
+    noise = 2.0 * best.residual_rms
+    wide = np.isfinite(noise) and noise > _VISIBLE * np.ptp(_values(data))
+    for number, trajectory in enumerate(data):
+        # Labelled once, not once for each series.
+        label = "_".__add__ if number else str
+        t = np.unique(np.linspace(trajectory.t[0], trajectory.t[-1], _GRID))
+        for (rank, other), colour in zip(others, _OTHERS):
+            name = label(f"candidate {rank}, R² = {r2_text(other.r2)}")
+            solution = _finite(other.predict(t, trajectory=number))
+            axes.plot(t, solution, color=colour, lw=1.4, alpha=0.7, label=name)
+        solution = _finite(best.predict(t, trajectory=number))
+        name = label(f"best law, R² = {r2_text(best.r2)}")
+        axes.plot(t, solution, color=_BEST, lw=2.4, label=name)
+        if wide:
+            band = (solution - noise, solution + noise)
+            name = label("± 2 residuals (RMS)")
+            axes.fill_between(t, *band, color=_BEST, alpha=0.13, lw=0, label=name)
+    _draw_points(axes, data, _values(data), _data_label(data))
+    # A candidate that runs away must not squeeze the data.
+    axes.set_ylim(*_limits(_values(data), 0.08))
+    _finish(axes, _as_label(time_name), _as_label(value_name))
+
+
+def draw_law(
+    axes: Axes,
+    discovery: Discovery,
+    time_name: str,
+    value_name: str,
+    others: Sequence[Ranked] = (),
+) -> None:
+    """f of the best law with its 95% band, fixed points, and the slopes of the data."""
+    data, best = discovery.trajectories, discovery.best
+    y = grid(_values(data))
+    f = _finite(best.expression.evaluate(y))
+    inside = (y >= _values(data).min()) & (y <= _values(data).max()) & np.isfinite(f)
+    at, slope = (np.concatenate(part) for part in zip(*map(slopes, data)))
+
     axes.axhline(0.0, color="0.6", lw=1.0)
-    at, slope = slopes(data)
     axes.plot(at, slope, "o", ms=4, color=_DATA, alpha=0.55, mew=0, label="slopes of the data")
     for (_, other), colour in zip(others, _OTHERS):
-        g = _finite(other.expression.evaluate(y))
-        axes.plot(y, g, color=colour, lw=1.4, alpha=0.7)
+        axes.plot(y, _finite(other.expression.evaluate(y)), color=colour, lw=1.4, alpha=0.7)
     axes.plot(y, f, color=_BEST, lw=2.4)
-    roots = fixed_points(best.expression, y)
+    _draw_band(axes, best, y, f, inside)
+    _draw_fixed_points(axes, fixed_points(best.expression, y))
+
+    # Noise and poles must not squeeze the curve: the scale is that of the bulk.
+    seen = [np.percentile(slope, [2, 98]), [0.0]]
+    if inside.any():
+        seen.append(np.percentile(f[inside], [1, 99]))
+    axes.set_ylim(*_limits(np.concatenate(seen), 0.12))
+    axes.set_xlim(y[0], y[-1])
+    rate = f"d {_as_label(value_name)} / d {_as_label(time_name)}"
+    _finish(axes, _as_label(value_name), rate if len(rate) <= 45 else "rate of change")
+
+
+def _draw_band(
+    axes: Axes,
+    best: Candidate,
+    y: Float[np.ndarray, "grid"],
+    f: Float[np.ndarray, "grid"],
+    inside: Bool[np.ndarray, "grid"],
+) -> None:
+    """The 95% band of f, unless it is wider than f is large: then it says nothing."""
+    half = _finite(_CONFIDENCE * best.rate_standard_error(y))
+    known = inside & np.isfinite(half)
+    if not known.any() or np.median(half[known]) > np.abs(f[inside]).max():
+        return
+    visible = half[known].max() > _VISIBLE / 2 * np.ptp(f[inside])
+    label = "95% band of f" if visible else "_thin"
+    axes.fill_between(y, f - half, f + half, color=_BEST, alpha=0.2, lw=0, label=label)
+
+
+def _draw_fixed_points(axes: Axes, roots: Sequence[tuple[float, bool]]) -> None:
     for stable, fill in ((True, _FIXED), (False, "white")):
         chosen = [root for root, is_stable in roots if is_stable == stable]
         if chosen:
-            label = ("stable" if stable else "unstable") + " fixed point"
             axes.plot(
                 chosen,
                 np.zeros(len(chosen)),
@@ -150,17 +193,176 @@ def _draw_law(
                 mfc=fill,
                 mec=_FIXED,
                 mew=1.8,
-                label=label,
+                label=("stable" if stable else "unstable") + " fixed point",
                 zorder=4,
                 clip_on=False,
             )
-    # Noise and poles must not squeeze the curve: the scale is that of the bulk.
-    inside = f[(y >= data.y.min()) & (y <= data.y.max()) & np.isfinite(f)]
-    seen = [np.percentile(slope, [2, 98]), [0.0]]
-    if inside.size:
-        seen.append(np.percentile(inside, [1, 99]))
-    axes.set_ylim(*_limits(np.concatenate(seen), 0.12))
-    axes.set_xlim(y[0], y[-1])
+
+
+def draw_residuals(
+    axes: Axes, discovery: Discovery, time_name: str, value_name: str, remark: str = ""
+) -> None:
+    """Data minus the best solution over time, and lines at two residuals (RMS).
+
+    Args:
+      axes: where to.
+      discovery: what was found.
+      time_name, value_name: as in the file.
+      remark: put above.
+    """
+    left = np.concatenate(residuals(discovery))
+    # Not the fit's: of clean data little more is left than the solver's own error.
+    rms = float(np.sqrt(np.mean(left**2)))
+    axes.axhline(0.0, color="0.6", lw=1.0)
+    for sign in (-1.0, 1.0):
+        label = "± 2 residuals (RMS)" if sign > 0 else "_lower"
+        axes.axhline(sign * 2.0 * rms, color=_BEST, lw=1.4, ls="--", label=label)
+    _draw_points(axes, discovery.trajectories, left, _data_label(discovery.trajectories))
+    reach = max(np.abs(left).max(), 2.0 * rms)
+    axes.set_ylim(*_limits(np.array([-reach, reach]), 0.12))
+    _finish(axes, _as_label(time_name), f"{_as_label(value_name)}: data − law")
+    axes.set_title(remark, fontsize=10, color=_FIXED)
+
+
+def draw_pareto(axes: Axes, discovery: Discovery, value_name: str) -> None:
+    """Residual over complexity of all candidates, the front, and the best law on it."""
+    best, front = discovery.best, discovery.pareto_front
+    shown = [c for c in discovery.candidates if _drawable(c.residual_rms)]
+    axes.set_yscale("log")
+    axes.plot(
+        [c.complexity for c in shown],
+        [c.residual_rms for c in shown],
+        "o",
+        ms=5,
+        color=_DATA,
+        alpha=0.35,
+        mew=0,
+        label="candidates",
+    )
+    corners = [c for c in front if _drawable(c.residual_rms)]
+    steps = ([c.complexity for c in corners], [c.residual_rms for c in corners])
+    label = "no shorter law is as good"
+    axes.plot(*steps, "o-", color=_BEST, lw=1.6, ms=6, drawstyle="steps-post", label=label)
+    if _drawable(best.residual_rms):
+        at = ([best.complexity], [best.residual_rms])
+        axes.plot(*at, "o", ms=12, mfc="none", mec=_FIXED, mew=2.2, label="best law")
+    _scale_front(axes, corners, best)
+    _finish(axes, "complexity (operators, variables and constants)", _error_label(value_name))
+    _label_sparsely(axes, _by_importance(corners, best))
+
+
+def _error_label(value_name: str) -> str:
+    return f"residual (RMS), in units of {_as_label(value_name)}"
+
+
+def _drawable(residual: float) -> bool:
+    """Whether a logarithmic axis can show it."""
+    return bool(np.isfinite(residual) and residual > 0)
+
+
+def _scale_front(axes: Axes, corners: Sequence[Candidate], best: Candidate) -> None:
+    """Limits and ticks for the front: what is far worse, or far longer, is left outside."""
+    seen = [c for c in (*corners, best) if _drawable(c.residual_rms)]
+    if not seen:
+        return
+    low, high = min(c.residual_rms for c in seen), max(c.residual_rms for c in seen)
+    high = max(high, 1.5 * low)
+    margin = max(1.15, (high / low) ** 0.12)
+    axes.set_ylim(low / margin, high * margin**2)  # Room above for the labels.
+    sizes = [c.complexity for c in seen]
+    axes.set_xlim(max(0, min(sizes) - 2), max(sizes) + max(6, 0.4 * max(sizes)) + 0.5)
+    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=(1, 2, 5, 10)))
+    if high / low < 20:  # Powers of ten would be one tick, or none.
+        axes.yaxis.set_major_locator(MaxNLocator(7, steps=_STEPS))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _by_importance(corners: Sequence[Candidate], best: Candidate) -> list[Candidate]:
+    """The best law, then those of the front by how much better they are than the one before."""
+    drops = [np.inf] + [
+        np.log(before.residual_rms / after.residual_rms)
+        for before, after in zip(corners, corners[1:])
+    ]
+    order = sorted(range(len(corners)), key=lambda i: -drops[i])
+    first = [best] if _drawable(best.residual_rms) else []
+    return first + [corners[i] for i in order if corners[i] is not best]
+
+
+def _label_sparsely(axes: Axes, candidates: Sequence[Candidate]) -> None:
+    """Formulas beside their points, as many as neither meet nor leave the panel."""
+    figure = axes.figure
+    figure.draw_without_rendering()  # The layout is settled only now.
+    renderer, panel = figure.canvas.get_renderer(), axes.get_window_extent()
+    taken = [axes.get_legend().get_window_extent(renderer)] if axes.get_legend() else []
+    for candidate in candidates:
+        formula = candidate.rounded().infix
+        if len(taken) > _MOST_LABELS or len(formula) > _LONGEST_LABEL:
+            continue
+        for offset, up in (((7, 7), "bottom"), ((7, -7), "top")):
+            text = axes.annotate(
+                formula,
+                (candidate.complexity, candidate.residual_rms),
+                offset,
+                textcoords="offset points",
+                fontsize=9,
+                va=up,
+                bbox={"fc": "white", "alpha": 0.8, "ec": "none", "pad": 0.5},
+            )
+            box = text.get_window_extent(renderer)
+            fits = panel.x0 <= box.x0 and box.x1 <= panel.x1
+            fits = fits and panel.y0 <= box.y0 and box.y1 <= panel.y1
+            if fits and not any(box.overlaps(other) for other in taken):
+                taken.append(box)
+                break
+            text.remove()
+
+
+def _draw_points(
+    axes: Axes, data: Sequence[Trajectory], values: Float[np.ndarray, "all"], label: str
+) -> None:
+    """One value per observation of each series, in markers of its own."""
+    starts = np.cumsum([0, *map(len, data)])
+    for number, trajectory in enumerate(data):
+        shown = _thinned(len(trajectory), _MOST_POINTS // len(data))
+        axes.plot(
+            trajectory.t[shown],
+            values[starts[number] :][shown],
+            _MARKERS[number % len(_MARKERS)],
+            ms=5 if len(shown) < 100 else 3,
+            color=_DATA,
+            mec="white",
+            mew=0.5,
+            label=f"_{number}" if number else label,
+            zorder=3,
+        )
+
+
+def _data_label(data: Sequence[Trajectory]) -> str:
+    points = sum(map(len, data))
+    shown = sum(len(_thinned(len(trajectory), _MOST_POINTS // len(data))) for trajectory in data)
+    several = "" if len(data) == 1 else f", {len(data)} series"
+    return f"data{several}" + ("" if shown == points else f" ({shown} of {points} points)")
+
+
+def _finish(axes: Axes, x_name: str, y_name: str) -> None:
+    """Labels, ticks, grid and legend, alike in all panels."""
+    axes.set_xlabel(x_name, fontsize=12)
+    axes.set_ylabel(y_name, fontsize=12 if len(y_name) <= 40 else 10)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(color="0.92", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(labelsize=10, color="0.6")
+    if axes.get_yscale() == "linear":
+        axes.xaxis.set_major_locator(MaxNLocator(7, steps=_STEPS))
+        axes.yaxis.set_major_locator(MaxNLocator(6, steps=_STEPS))
+    handles, labels = axes.get_legend_handles_labels()
+    order = sorted(range(len(labels)), key=lambda i: labels[i].startswith("candidate "))
+    axes.legend([handles[i] for i in order], [labels[i] for i in order], frameon=False, fontsize=10)
+
+
+# --- what is drawn -----------------------------------------------------------
 
 
 def slopes(data: Trajectory) -> tuple[Float[np.ndarray, "slope"], Float[np.ndarray, "slope"]]:
@@ -177,6 +379,14 @@ def slopes(data: Trajectory) -> tuple[Float[np.ndarray, "slope"], Float[np.ndarr
     sizes = np.diff(starts, append=len(data))
     t, y = (np.add.reduceat(values, starts) / sizes for values in (data.t, data.y))
     return y[1:-1], (y[2:] - y[:-2]) / (t[2:] - t[:-2])
+
+
+def residuals(discovery: Discovery) -> list[Float[np.ndarray, "time"]]:
+    """Data minus the solution of the best law, per series; 0 where there is no solution."""
+    return [
+        np.nan_to_num(data.y - discovery.best.predict(data.t, trajectory=number), nan=0.0)
+        for number, data in enumerate(discovery.trajectories)
+    ]
 
 
 def fixed_points(expression: Expression, y: Float[np.ndarray, "grid"]) -> list[tuple[float, bool]]:
@@ -213,14 +423,20 @@ def fixed_points(expression: Expression, y: Float[np.ndarray, "grid"]) -> list[t
     return roots
 
 
-def _grid(values: Float[np.ndarray, "time"]) -> Float[np.ndarray, "grid"]:
-    """The observed range and a little more; values that are never negative stay so."""
-    low, high = _limits(values, 0.05)
-    if values.min() >= 0:
-        low = max(low, 0.0)
-    if values.max() <= 0:
-        high = min(high, 0.0)
+def grid(values: Float[np.ndarray, "time"], margin: float = 0.05) -> Float[np.ndarray, "grid"]:
+    """The observed range and a share of it more; values that are never negative stay so."""
+    low, high = _limits(values, margin)
+    near = 0.1 * np.ptp(values)  # Zero, where many laws rest, is worth a little more.
+    if values.min() >= 0 and low < near:
+        low = 0.0
+    if values.max() <= 0 and high > -near:
+        high = 0.0
     return np.linspace(low, high, _GRID)
+
+
+def _values(data: Sequence[Trajectory]) -> Float[np.ndarray, "all"]:
+    """The values of all series, one after the other."""
+    return np.concatenate([trajectory.y for trajectory in data])
 
 
 def _limits(values: Float[np.ndarray, "..."], margin: float) -> tuple[float, float]:
@@ -229,11 +445,10 @@ def _limits(values: Float[np.ndarray, "..."], margin: float) -> tuple[float, flo
     return low - extra, high + extra
 
 
-def _different(
-    discovery: Discovery, y: Float[np.ndarray, "grid"], f: Float[np.ndarray, "grid"]
-) -> Iterator[tuple[int, Candidate]]:
-    """(rank, candidate) of up to two more whose f differs from those drawn before."""
-    drawn = [f]
+def _different(discovery: Discovery) -> Iterator[Ranked]:
+    """Up to two more candidates whose f differs from those drawn before."""
+    y = grid(_values(discovery.trajectories))
+    drawn = [_finite(discovery.best.expression.evaluate(y))]
     for rank, candidate in enumerate(discovery.candidates, start=1):
         if len(drawn) > len(_OTHERS):
             return
@@ -259,12 +474,15 @@ def _finite(values: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
     return np.where(np.isfinite(values), values, np.nan)
 
 
-def _thinned(points: int) -> Float[np.ndarray, "shown"]:
-    """Indices of at most `_MOST_POINTS` points, evenly spread."""
-    return np.unique(np.linspace(0, points - 1, min(points, _MOST_POINTS)).astype(int))
+def _thinned(points: int, most: int) -> Float[np.ndarray, "shown"]:
+    """Indices of at most so many points, at least two, evenly spread."""
+    return np.unique(np.linspace(0, points - 1, min(points, max(2, most))).astype(int))
 
 
-def _r2_text(r2: float) -> str:
+# --- words and formulas ------------------------------------------------------
+
+
+def r2_text(r2: float) -> str:
     """R2 in so many digits that 0.9996 does not read as 1."""
     return f"{r2:.4f}" if np.isfinite(r2) else "none (diverges)"
 
@@ -275,18 +493,23 @@ def _as_label(name: str) -> str:
     return name.replace("$", r"\$")
 
 
-def _write_title(figure: Figure, best: Candidate) -> None:
-    """The formula and its R2 above both panels, as large as it fits."""
-    shown = best.expression.rounded(3)
+def mathtext(candidate: Candidate) -> str:
+    """dy/dt = f(y), rounded for display, in matplotlib's LaTeX or else as plain text."""
+    shown = candidate.rounded()
     # Mathtext has no factor by mere juxtaposition: a thin space keeps `2 y` apart.
-    latex = re.sub(r"(?<=[\d}]) (?=[a-z]|\\(?!cdot))", r"\\,", shown.latex(3))
+    latex = re.sub(r"(?<=[\d}]) (?=[a-z]|\\(?!cdot))", r"\\,", shown.latex(6))
     formula = rf"$dy/dt \;=\; {latex}$"
     try:
         MathTextParser("path").parse(formula)
     except ValueError:  # LaTeX that matplotlib does not know.
-        formula = f"dy/dt = {shown.infix}"
-    quality = f"      R² = {_r2_text(best.r2)}"
-    title = figure.suptitle(formula + quality)
+        return f"dy/dt = {shown.infix}"
+    return formula
+
+
+def _write_title(figure: Figure, best: Candidate) -> None:
+    """The formula and its R2 above both panels, as large as it fits."""
+    quality = f"      R² = {r2_text(best.r2)}"
+    title = figure.suptitle(mathtext(best) + quality)
     available = 0.97 * figure.bbox.width
     for size in _TITLE_SIZES:
         title.set_fontsize(size)

@@ -3,14 +3,18 @@
 The score of a law, lower is better, is twice a description length in nats, up
 to a constant that all laws share:
 
-    n log(rms^2 / var(y) + floor^2) + k log(n) + 3 * length
+    n log(r^2 + F^2) + m log((r^2 + f^2) / (r^2 + F^2)) + k log(n) + 3 * length
 
-n is the number of observations, rms the residual of the *integrated* solution,
-k the number of fitted constants (plain ones, such as the 2 of a square, are not
-fitted). The first two terms are the BIC; the third is a prior over
-formulas, at 1.5 nats per token, in which some tokens count more (`length`). The
-floor, 1e-6 or the rounding of the data if that is coarser, keeps differences that
-no data can show from paying for a longer formula.
+r is the residual of the *integrated* solution relative to the spread of the data, n
+the number of observations, m the smaller of n and 10, k the number of fitted
+constants (plain ones, such as the 2 of a square, are not fitted). The first term and
+k log(n) are the BIC. It takes observations for independent witnesses, which holds for
+noise only: what is left below F = 1e-3 is systematic (a solver's tolerance, a
+sensor's drift, a curve that nearly is the right one), smooth over the whole series,
+and counts as m observations. Otherwise long formulas would be bought with digits
+that nobody measured. Below f, 1e-6 or the rounding of the data if that is coarser,
+nothing counts. The last term is a prior over formulas, at 1.5 nats per token, in
+which some tokens count more (`length`).
 """
 
 from __future__ import annotations
@@ -20,7 +24,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression, subtree_end
@@ -30,6 +33,12 @@ TOKEN_COST = 3.0
 
 RELATIVE_FLOOR = 1e-6
 """Residuals below this share of the data's spread count as equally small."""
+
+SYSTEMATIC = 1e-3
+"""Residuals below this share are not independent from one observation to the next."""
+
+_WITNESSES = 10
+"""As how many independent observations a series counts there."""
 
 _LARGEST_WHOLE = 10.0
 _LARGEST_HALF = 2.5
@@ -53,7 +62,7 @@ class Fit:
 
     Attributes:
       expression: the law f, constants fitted, in the data's units.
-      y0: fitted value at the first time.
+      y0s: fitted value at the first time, per trajectory.
       residual_rms: root mean square of solution minus data, in units of y; inf if
         the law has no solution over the observed times.
       r2: share of the data's variance that the solution explains, at most 1;
@@ -64,7 +73,7 @@ class Fit:
     """
 
     expression: Expression
-    y0: float
+    y0s: tuple[float, ...]
     residual_rms: float
     r2: float
     converged: bool
@@ -109,18 +118,19 @@ def length(expression: Expression) -> float:
     return total
 
 
-def residual_floor(y: Float[np.ndarray, "time"]) -> float:
-    """Smallest residual that the data can show, relative to their standard deviation.
+def spread_of(trajectories: Sequence[Trajectory]) -> float:
+    """Standard deviation of the data about the mean of each trajectory, in units of y."""
+    squares = sum(float(((t.y - t.y.mean()) ** 2).sum()) for t in trajectories)
+    return math.sqrt(squares / sum(len(t) for t in trajectories)) or 1.0
+
+
+def residual_floor(trajectories: Sequence[Trajectory]) -> float:
+    """Smallest residual that the data can show, relative to their spread.
 
     Measured values are often rounded: 9.6, 18.3, 29.0 say nothing below 0.03.
-
-    Args:
-      y: observed values, shape [time].
     """
-    spread = float(y.std())
-    size = float(np.abs(y).max())
-    if not spread > 0:
-        return RELATIVE_FLOOR
+    y = np.concatenate([trajectory.y for trajectory in trajectories])
+    spread, size = spread_of(trajectories), float(np.abs(y).max())
     # From the coarsest step that could matter down to the floor itself.
     for exponent in range(math.floor(math.log10(size)), math.floor(math.log10(size)) - 7, -1):
         steps = y / 10.0**exponent
@@ -149,32 +159,39 @@ def score(
     if not math.isfinite(relative_rms):
         return math.inf
     fitted = sum(not is_plain(c) for c in expression.constants)
+    square = relative_rms**2
+    systematic = square + SYSTEMATIC**2
+    witnesses = min(num_points, _WITNESSES)
     return (
-        num_points * math.log(relative_rms**2 + floor**2)
+        num_points * math.log(systematic)
+        + witnesses * math.log((square + floor**2) / systematic)
         + fitted * math.log(num_points)
         + TOKEN_COST * length(expression)
     )
 
 
-def scores(fits: Sequence[Fit], trajectory: Trajectory) -> list[float]:
+def scores(fits: Sequence[Fit], trajectories: Sequence[Trajectory]) -> list[float]:
     """The score of each fit, lower is better; inf for those that diverge."""
-    spread = float(trajectory.y.std()) or 1.0
-    floor = residual_floor(trajectory.y)
-    return [
-        score(fit.expression, fit.residual_rms / spread, len(trajectory), floor) for fit in fits
-    ]
+    spread, floor = spread_of(trajectories), residual_floor(trajectories)
+    count = sum(len(trajectory) for trajectory in trajectories)
+    return [score(fit.expression, fit.residual_rms / spread, count, floor) for fit in fits]
 
 
-def best_possible_score(expression: Expression, trajectory: Trajectory) -> float:
-    """The score that a law would have if its solution met the data exactly.
+def weights_of(values: Sequence[float]) -> list[float]:
+    """Posterior probability of each law, if one of them is the right one.
 
-    Where a law is known that scores no worse, fitting this one is in vain.
+    A score is twice a description length, so the probability falls as exp(-score / 2).
+
+    Args:
+      values: scores, at least one of them finite.
     """
-    return score(expression, 0.0, len(trajectory), residual_floor(trajectory.y))
+    least = min(values)
+    shares = [math.exp(-(value - least) / 2) for value in values]
+    return [share / sum(shares) for share in shares]
 
 
 def rank(
-    fits: Sequence[Fit], trajectory: Trajectory, *, same: float = 1e-6
+    fits: Sequence[Fit], trajectories: Sequence[Trajectory], *, same: float = 1e-6
 ) -> list[tuple[Fit, float]]:
     """Best law first, each law once.
 
@@ -184,15 +201,16 @@ def rank(
 
     Args:
       fits: any number of fits.
-      trajectory: the data they were fitted to.
+      trajectories: the data they were fitted to.
       same: relative difference below which two right-hand sides are one law.
 
     Returns:
       Pairs of a fit and its score, lowest score first.
     """
-    values = scores(fits, trajectory)
+    values = scores(fits, trajectories)
     order = sorted(range(len(fits)), key=lambda i: (values[i], fits[i].expression.complexity, i))
-    grid = np.linspace(trajectory.y.min(), trajectory.y.max(), 64)
+    y = np.concatenate([trajectory.y for trajectory in trajectories])
+    grid = np.linspace(y.min(), y.max(), 64)
     kept: list[int] = []
     curves: dict[int, np.ndarray] = {}
     keys: set[str] = set()

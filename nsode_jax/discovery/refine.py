@@ -1,33 +1,23 @@
-"""Constants that fit the data: integral matching for all laws, trajectory matching for the best.
+"""Constants that fit the data, and laws near the proposals that do so better.
 
-A clean-up follows: terms and constants that do not pay for their length are
-dropped, exponents near whole numbers become whole.
+Integral matching for all laws, an evolutionary search around the best, trajectory
+matching for the best of these. A clean-up follows: terms and constants that do not
+pay for their length are dropped, exponents near whole numbers become whole.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from nsode_jax.discovery.integral import (
-    INTERPOLATION_FLOOR,
-    IntegralForm,
-    canonical_drafts,
-    draft_law,
-    fit_all_integrals,
-    integral_score,
-)
-from nsode_jax.discovery.matching import NO_FIT, ROUGH, match_trajectory, polished_fit
-from nsode_jax.discovery.rank import (
-    Fit,
-    best_possible_score,
-    residual_floor,
-    score,
-    scores,
-)
+from nsode_jax.discovery.integral import IntegralForm
+from nsode_jax.discovery.matching import NO_FIT, ROUGH, match_trajectories, polished_fit
+from nsode_jax.discovery.rank import Fit, residual_floor, score, scores
+from nsode_jax.discovery.search import Draft, Pool, draft_laws, evolve, restart
 from nsode_jax.discovery.variants import rounded_laws, shortened_laws, with_coefficients
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression, Prefix
@@ -39,97 +29,124 @@ SLACK = 30.0
 """Rough fits are estimates: laws may score this much worse and still be tried."""
 
 
-NEARLY_EXACT = 1 - 1e-6
-"""R2 of a rough fit above which the law may be exact."""
+@dataclasses.dataclass(frozen=True)
+class RefineConfig:
+    """How much work goes into refinement.
+
+    Attributes:
+      generations: of the evolutionary search; 0 for none.
+      children: new laws per generation.
+      matched: most laws whose solution is fitted to the data, roughly.
+      polished: how many of them are then fitted until nothing changes.
+      returned: how many laws are integrated and returned at all.
+      seconds: no new work is started after so much CPU time of this thread (so that
+        a busy machine does not change the result). Far above what is usually
+        needed; a guard, not a tuning knob.
+    """
+
+    generations: int = 8
+    children: int = 200
+    matched: int = 40
+    polished: int = 10
+    returned: int = 100
+    seconds: float = 60.0
 
 
 def refine(
-    trajectory: Trajectory,
+    trajectories: Sequence[Trajectory],
     proposals: Sequence[Expression],
     *,
     seed: int = 0,
-    matched: int = 24,
-    polished: int = 8,
-    integrated: int = 100,
-    seconds: float = 40.0,
+    config: RefineConfig | None = None,
+    form: IntegralForm | None = None,
     progress: Progress | None = None,
 ) -> list[Fit]:
-    """Fits the constants of proposed laws.
+    """Fits the constants of proposed laws and of laws near them.
 
     Args:
-      trajectory: the data, any units; a few hundred points at most.
-      proposals: canonical laws in the data's units, most likely first. Several
-        with one skeleton serve as starting points for it. Each is also tried
-        with a coefficient before every term.
-      seed: seed of the restarts.
-      matched: most laws that get stage 2, with a rough tolerance.
-      polished: how many of them are then fitted until nothing changes.
-      integrated: how many laws are integrated and returned at all.
-      seconds: stage 2 and the clean-up stop starting new work after so much CPU
-        time of this thread (so that a busy machine does not change the result).
-        Far above what is usually needed; a guard, not a tuning knob.
+      trajectories: the data, any units; a few hundred points each at most. All
+        follow one law.
+      proposals: laws in the data's units. Several with one skeleton serve as
+        starting points for it. The best are also tried with a coefficient before
+        every term.
+      seed: seed of the search.
+      config: how much work to do.
+      form: of the trajectories, if it is known already.
       progress: told what is going on.
 
     Returns:
       Fits in no particular order, several per skeleton perhaps; see `rank`. Laws
       that are undefined along the data are left out.
     """
-    deadline = time.thread_time() + seconds
+    config = config or RefineConfig()
+    deadline = time.thread_time() + config.seconds
     report = progress or (lambda message, share: None)
     rng = np.random.default_rng(seed)
-    form = IntegralForm.from_trajectory(trajectory)
+    form = form or IntegralForm.from_trajectories(trajectories)
 
     report("fitting constants", 0.0)
-    sources = list(range(len(proposals)))
-    known = {proposal.skeleton.unsigned_key for proposal in proposals}
-    laws = list(proposals)
-    for i, proposal in enumerate(proposals):
-        general = with_coefficients(proposal)
-        if general.skeleton.unsigned_key not in known:
-            known.add(general.skeleton.unsigned_key)
-            laws.append(general)
-            sources.append(i)
-    drafts = fit_all_integrals(
-        form, laws, sources, rng, lambda share: report("fitting constants", share)
+    pool = Pool()
+    pool.add(draft_laws(form, proposals, range(len(proposals))))
+    best = pool.best(config.children)
+    relatives = [with_coefficients(draft.expression) for draft in best]
+    pool.add(draft_laws(form, relatives, [draft.source for draft in best]))
+    restart(form, pool, rng, 60)
+    evolve(
+        form,
+        pool,
+        rng,
+        generations=config.generations,
+        children=config.children,
+        deadline=deadline,
+        report=lambda share: report("searching near the best", share),
     )
-    chosen = canonical_drafts(drafts, integrated)
-    margin = _margin(trajectory)
-    fits: list[Fit] = []
-    best = math.inf
+    restart(form, pool, rng, 60)
 
-    def may_win(expression: Expression) -> bool:
-        return time.thread_time() < deadline and best_possible_score(expression, trajectory) < best
-
-    for i, draft in enumerate(chosen):
-        report("matching trajectories", i / max(len(chosen), 1))
-        hopeful = i < matched and draft.score < chosen[0].score + margin
-        effort = ROUGH if hopeful and may_win(draft.expression) else NO_FIT
-        fit = match_trajectory(trajectory, draft.expression, form.y0, draft.source, effort=effort)
-        if effort == ROUGH and fit.r2 > NEARLY_EXACT and time.thread_time() < deadline:
-            # Clean data: once the true law is exact, hardly another may win.
-            fit = polished_fit(trajectory, fit)
-        fits.append(fit)
-        best = min(best, *scores([fit], trajectory))
-    values = scores(fits, trajectory)
-    for i in sorted(range(len(fits)), key=values.__getitem__)[:polished]:
-        if not fits[i].diverged and may_win(fits[i].expression):
-            fits[i] = polished_fit(trajectory, fits[i])
+    drafts = pool.best(config.returned)
+    fits = _match_all(trajectories, form, drafts, config, deadline, report)
     report("simplifying", 0.0)
-    fits += _clean_up(trajectory, form, fits, deadline)
+    fits += _clean_up(trajectories, form, fits, deadline)
     report("simplifying", 1.0)
     return fits
 
 
-def _margin(trajectory: Trajectory) -> float:
+def _match_all(
+    trajectories: Sequence[Trajectory],
+    form: IntegralForm,
+    drafts: Sequence[Draft],
+    config: RefineConfig,
+    deadline: float,
+    report: Progress,
+) -> list[Fit]:
+    """Trajectory matching: roughly for many, in full for the best of them."""
+    fits = []
+    margin = _margin(form)
+    for i, draft in enumerate(drafts):
+        report("matching trajectories", i / max(len(drafts), 1))
+        hopeful = i < config.matched and draft.score < drafts[0].score + margin
+        effort = ROUGH if hopeful and time.thread_time() < deadline else NO_FIT
+        fits.append(
+            match_trajectories(
+                trajectories, draft.expression, form.y0s, draft.source, effort=effort
+            )
+        )
+    values = scores(fits, trajectories)
+    for i in sorted(range(len(fits)), key=values.__getitem__)[: config.polished]:
+        if not fits[i].diverged and time.thread_time() < deadline:
+            fits[i] = polished_fit(trajectories, fits[i])
+    return fits
+
+
+def _margin(form: IntegralForm) -> float:
     """A law whose score is so much above the best cannot be made to win.
 
     Stage 1 and rough fits misjudge residuals, but hardly by a factor of two.
     """
-    return SLACK + len(trajectory) * math.log(4.0)
+    return SLACK + form.count * math.log(4.0)
 
 
 def _clean_up(
-    trajectory: Trajectory,
+    trajectories: Sequence[Trajectory],
     form: IntegralForm,
     fits: Sequence[Fit],
     deadline: float,
@@ -144,49 +161,37 @@ def _clean_up(
     constant, refits, and keeps what scores no worse than its parent.
     """
     found: list[Fit] = []
-    floor = max(residual_floor(trajectory.y), INTERPOLATION_FLOOR)
+    floor = residual_floor(trajectories)
     tried = {fit.expression.skeleton.unsigned_key for fit in fits}
     pool = list(fits)
     expanded: set[Prefix] = set()
     for _ in range(rounds):
-        values = scores(pool, trajectory)
+        values = scores(pool, trajectories)
         order = sorted(range(len(pool)), key=values.__getitem__)[:parents]
         new: list[Fit] = []
         for i in order:
             parent = pool[i]
-            out_of_reach = values[i] > values[order[0]] + _margin(trajectory)
+            out_of_reach = values[i] > values[order[0]] + _margin(form)
             if parent.diverged or out_of_reach or parent.expression.prefix in expanded:
                 continue
             expanded.add(parent.expression.prefix)
-            for rounded in rounded_laws(parent.expression):
-                if time.thread_time() > deadline:
-                    return found
-                if best_possible_score(rounded, trajectory) > values[order[0]]:
-                    continue
-                fit = _match_child(trajectory, rounded, parent, values[i])
-                if scores([fit], trajectory)[0] <= values[i]:
-                    new.append(fit)
-            drafts = []
-            for shorter in shortened_laws(parent.expression):
-                key = shorter.skeleton.unsigned_key
-                if key not in tried:
-                    tried.add(key)
-                    constants = np.array(shorter.constants)
-                    drafts.append(draft_law(form, shorter.skeleton, constants, parent.source))
-            # Stage 1 against stage 1: interpolation limits what it can resolve.
-            limit = integral_score(form, parent.expression, floor) + SLACK
-            drafts = [
-                d
-                for d in sorted(drafts, key=lambda d: d.score)[:children]
-                if score(d.expression, d.error, len(trajectory), floor) <= limit
+            relatives = list(rounded_laws(parent.expression))
+            shorter = [
+                law
+                for law in shortened_laws(parent.expression)
+                if law.skeleton.unsigned_key not in tried
             ]
-            for draft in canonical_drafts(drafts, children):
+            tried |= {law.skeleton.unsigned_key for law in shorter}
+            drafts = draft_laws(form, shorter, [parent.source] * len(shorter))
+            drafts.sort(key=lambda draft: draft.score)
+            relatives += [draft.expression for draft in drafts[:children]]
+            for law in relatives:
                 if time.thread_time() > deadline:
                     return found
-                if best_possible_score(draft.expression, trajectory) > values[order[0]]:
-                    continue
-                fit = _match_child(trajectory, draft.expression, parent, values[i])
-                if scores([fit], trajectory)[0] <= values[i]:
+                if score(law, 0.0, form.count, floor) > values[order[0]]:
+                    continue  # Not even an exact fit would win.
+                fit = _match_child(trajectories, law, parent, values[i])
+                if scores([fit], trajectories)[0] <= values[i]:
                     new.append(fit)
         if not new:
             break
@@ -196,12 +201,12 @@ def _clean_up(
 
 
 def _match_child(
-    trajectory: Trajectory, expression: Expression, parent: Fit, parent_score: float
+    trajectories: Sequence[Trajectory], expression: Expression, parent: Fit, parent_score: float
 ) -> Fit:
     """Stage 2 of a simpler law, in full only where it can reach its parent's score."""
-    fit = match_trajectory(trajectory, expression, parent.y0, parent.source, effort=ROUGH)
+    fit = match_trajectories(trajectories, expression, parent.y0s, parent.source, effort=ROUGH)
     # On clean data a rough fit is far from the floor, though the law may be exact.
     reach = math.inf if fit.r2 > 1 - 1e-9 else SLACK
-    if not fit.diverged and scores([fit], trajectory)[0] <= parent_score + reach:
-        fit = polished_fit(trajectory, fit)
+    if not fit.diverged and scores([fit], trajectories)[0] <= parent_score + reach:
+        fit = polished_fit(trajectories, fit)
     return fit

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
 
+from nsode_jax.discovery import export
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 
 if TYPE_CHECKING:
+    import pandas as pd
     import sympy
+    from matplotlib.figure import Figure
 
 CONFIDENCE = 1.96
 """Standard errors on either side of a value that make its 95% interval."""
 
 _MAX_SOLVER_STEPS = 2000
+
+_FEWEST_DIGITS, _MOST_DIGITS, _UNCERTAIN_DIGITS = 2, 6, 4
+"""Significant digits of a constant for display; the last where its error is unknown."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +46,7 @@ class Candidate:
         it descends from a law that is always tried.
       converged: whether the fit of the solution to the data met its tolerance.
       weight: posterior probability of this law if one of the candidates is the
-        right one, by their scores; see `rank.weights`.
+        right one, by their scores; see `rank.weights_of`.
       covariance: of the constants, in the order of `expression.constants`, shape
         [constants, constants]; zero for those that were not fitted (the 2 of a
         square). None where the data do not determine them.
@@ -54,7 +61,10 @@ class Candidate:
     log_probability: float = math.nan
     converged: bool = False
     weight: float = math.nan
-    covariance: Float[np.ndarray, "constants constants"] | None = None
+    # Arrays can be neither compared nor hashed; the fit tells laws apart without them.
+    covariance: Float[np.ndarray, "constants constants"] | None = dataclasses.field(
+        default=None, compare=False
+    )
 
     @property
     def y0(self) -> float:
@@ -99,6 +109,26 @@ class Candidate:
             for c, s in zip(self.expression.constants, self.standard_errors)
         )
 
+    @property
+    def rounded_constants(self) -> tuple[float, ...]:
+        """Each constant to the second digit of its standard error: 0.5321 for an error of 0.0034.
+
+        Two to six significant digits, four where the error is unknown.
+        """
+        return tuple(
+            float(f"{c:.{_digits(c, s)}g}")
+            for c, s in zip(self.expression.constants, self.standard_errors)
+        )
+
+    def rounded(self) -> Expression:
+        """f for display, its constants as `rounded_constants`, no minus in front if avoidable."""
+        rounded = self.expression.skeleton.with_constants(self.rounded_constants)
+        return rounded.rounded(_MOST_DIGITS)  # Which only puts the terms in order.
+
+    def constants_table(self) -> pd.DataFrame:
+        """Value, standard error and 95% interval per constant; see `export.constants_table`."""
+        return export.constants_table(self)
+
     def rate_standard_error(self, y: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
         """Standard error of f at each y that follows from those of the constants.
 
@@ -135,6 +165,46 @@ class Candidate:
     def to_sympy(self) -> sympy.Expr:
         """f as a SymPy expression in the symbol `y`."""
         return self.expression.to_sympy()
+
+    def to_callable(self, backend: str = "numpy") -> Callable[[Any], Any]:
+        """f as a function of an array, in `numpy` or `jax`; see `export.to_callable`."""
+        return export.to_callable(self.expression, backend)
+
+    def vector_field(self) -> Callable[[Any, Any, Any], Any]:
+        """(t, y, args) -> dy/dt in JAX, for `diffrax.ODETerm`.
+
+        `args` is None for the fitted constants, or an array of others; see
+        `export.vector_field`.
+        """
+        return export.vector_field(self.expression)
+
+    def solution(
+        self, t: Float[np.ndarray, "time"] | Sequence[float], trajectory: int = 0
+    ) -> Float[np.ndarray, "time"]:
+        """The fitted solution at any times, in any order, before the data too.
+
+        Args:
+          t: finite times, shape [time].
+          trajectory: whose fitted solution, if there are several.
+
+        Returns:
+          Values, shape [time]; NaN where the solution does not exist, which before
+          the data is common: what settles comes from far away.
+
+        Raises:
+          ValueError: if a time is not finite.
+        """
+        t = np.asarray(t, np.float64)
+        if t.ndim != 1 or not np.isfinite(t).all():
+            raise ValueError("solution needs a list of finite times")
+        start, y0 = self.start_times[trajectory], self.y0s[trajectory]
+        result = np.full(t.shape, y0, np.float64)
+        for sign, side in ((1.0, t > start), (-1.0, t < start)):
+            if side.any():
+                elapsed, place = np.unique(np.abs(t[side] - start), return_inverse=True)
+                times = sign * np.concatenate([[0.0], elapsed])
+                result[side] = _solve_while_it_exists(self.expression, y0, times)[1:][place]
+        return result
 
     def predict(
         self,
@@ -214,12 +284,99 @@ class Discovery:
                 front.append(candidate)
         return tuple(front)
 
+    def table(self, limit: int | None = None) -> pd.DataFrame:
+        """The candidates, best first, `limit` of them at most; see `export.candidates_table`."""
+        return export.candidates_table(self, limit)
+
+    def predict(
+        self,
+        t: Float[np.ndarray, "time"] | Sequence[float],
+        y0: float | None = None,
+        trajectory: int = 0,
+    ) -> Float[np.ndarray, "time"]:
+        """The solution of the best law at increasing times; see `Candidate.predict`."""
+        return self.best.predict(t, y0, trajectory)
+
+    def to_sympy(self) -> sympy.Expr:
+        """The best f as a SymPy expression in the symbol `y`."""
+        return self.best.to_sympy()
+
+    def to_latex(self) -> str:
+        """The best f in LaTeX, rounded for display."""
+        return self.best.rounded().latex(_MOST_DIGITS)
+
+    def to_callable(self, backend: str = "numpy") -> Callable[[Any], Any]:
+        """The best f as a function of an array, in `numpy` or `jax`."""
+        return self.best.to_callable(backend)
+
+    def plot(
+        self, path: str | Path | None = None, time_name: str = "t", value_name: str = "y"
+    ) -> Figure:
+        """The picture of the data, the solution and the law; see `plot.plot`."""
+        from nsode_jax.discovery.plot import plot  # Matplotlib is slow to import.
+
+        return plot(self, path, time_name, value_name)
+
+    def save(self, path: str | Path) -> None:
+        """Writes everything to a JSON file; see `persistence.save`."""
+        from nsode_jax.discovery import persistence  # It builds on this file.
+
+        persistence.save(self, path)
+
+    @staticmethod
+    def load(path: str | Path) -> Discovery:
+        """What `save` wrote, number by number; see `persistence.load`."""
+        from nsode_jax.discovery import persistence
+
+        return persistence.load(path)
+
+    def __str__(self) -> str:
+        return export.as_text(self)
+
+    def __repr__(self) -> str:
+        best = self.best.rounded().infix
+        return f"<Discovery: dy/dt = {best}, best of {len(self.candidates)}>"
+
+    def _repr_html_(self) -> str:
+        return export.as_html(self)
+
+    def _repr_markdown_(self) -> str:
+        return export.as_markdown(self)
+
+
+def _digits(constant: float, error: float) -> int:
+    """Significant digits of a constant up to the second digit of its standard error."""
+    if math.isnan(error):
+        return _UNCERTAIN_DIGITS
+    if error == 0.0 or constant == 0.0:
+        return _MOST_DIGITS
+    if math.isinf(error):
+        return _FEWEST_DIGITS
+    first, last = _exponent(constant, 17), _exponent(error, 2) - 1
+    return min(max(first - last + 1, _FEWEST_DIGITS), _MOST_DIGITS)
+
+
+def _exponent(value: float, digits: int) -> int:
+    """Power of ten of the first digit of a number rounded to so many."""
+    return int(f"{value:.{digits - 1}e}".split("e")[1])
+
+
+def _scale(expression: Expression, y0: float, t: Float[np.ndarray, "time"]) -> float:
+    """Size of the values near the start; one that starts at 0 is judged by its first step."""
+    if y0 or t.size < 2:
+        return abs(y0) or 1.0
+    step = abs(float(expression.evaluate(0.0)) * (t[1] - t[0]))
+    return step if 0.0 < step < math.inf else 1.0
+
 
 def _solve_while_it_exists(
     expression: Expression, y0: float, t: Float[np.ndarray, "time"]
 ) -> Float[np.ndarray, "time"]:
-    """The solution at the times, NaN from where there is none."""
-    tolerance = 1e-9 * (abs(y0) or 1.0)
+    """The solution at the times, which rise or fall; NaN from where there is none."""
+    # The law does not know the time, and the solver refuses a first step that is lost
+    # in the rounding of large times.
+    t = t - t[0]
+    tolerance = 1e-9 * _scale(expression, y0, t)
 
     def attempt(count: int) -> np.ndarray | None:
         if count < 2:

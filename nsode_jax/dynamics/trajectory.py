@@ -1,5 +1,6 @@
 """A trajectory as data: times and values, checked."""
 
+import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -54,11 +55,13 @@ def clean(
     """Makes a trajectory of raw times and values, and says what was done to them.
 
     Rows with a missing, NaN or infinite entry are dropped, rows are sorted by
-    time, and rows of the same time are averaged.
+    time, and rows of the same time are averaged. Dates and durations become
+    numbers, as `elapsed` says.
 
     Args:
-      t: times `[time]`, in any order.
-      y: values `[time]`.
+      t: times `[time]`, in any order: numbers, dates or durations, in a list, an array
+        or a column of pandas.
+      y: values `[time]`: numbers, likewise.
 
     Returns:
       The trajectory, and one sentence for each thing that was done.
@@ -68,10 +71,9 @@ def clean(
         constant, or if values or times are too large or too close together to
         compute with in float64.
     """
-    t, y = _as_floats(t, "times"), _as_floats(y, "values")
+    (t, notes), y = _as_times(t), _as_floats(_as_vector(y, "values"), "values")
     if t.shape != y.shape:
         raise TrajectoryError(f"There are {t.size} times but {y.size} values.")
-    notes = []
 
     usable = np.isfinite(t) & np.isfinite(y)
     dropped = t.size - int(usable.sum())
@@ -117,23 +119,68 @@ def clean(
     return Trajectory(t, y), tuple(notes)
 
 
-def _as_floats(values: Sequence[float], what: str) -> Float[np.ndarray, "time"]:
-    """A vector of float64; missing entries (None, masked) become NaN."""
+def elapsed(times: np.ndarray) -> tuple[Float[np.ndarray, "time"], str]:
+    """Numbers for dates or durations, in the unit that suits their span.
+
+    Args:
+      times: `[time]`, of type datetime64 (counted from the earliest) or timedelta64.
+
+    Returns:
+      The numbers (NaN for NaT), and what they are: "days since 2020-03-01" or "hours".
+    """
+    unit = np.datetime_data(times.dtype)[0]
+    dates = times.dtype.kind == "M"
+    if unit in ("Y", "M") and dates:
+        times = times.astype("datetime64[D]")  # Months are no fixed number of days.
+    elif unit in ("Y", "M", "generic"):
+        raise TrajectoryError("The times are durations without a fixed unit; give numbers instead.")
+    known = times[~np.isnat(times)]
+    if not known.size:
+        return np.full(times.shape, np.nan), "seconds"
+    span = np.ptp(known) / _SECOND
+    unit, seconds = next((u for u in reversed(_UNITS) if span >= 3 * u[1]), _UNITS[0])
+    if not dates:
+        return times / _SECOND / seconds, unit
+    start = known.min()
+    since = np.datetime_as_string(start, unit="auto").replace("T", " ")
+    return (times - start) / _SECOND / seconds, f"{unit} since {since}"
+
+
+_SECOND = np.timedelta64(1, "s")
+_UNITS = (
+    ("seconds", 1),
+    ("minutes", 60),
+    ("hours", 3600),
+    ("days", 86400),
+    ("years", 86400 * 365.25),
+)
+
+
+def _as_times(values: Sequence) -> tuple[Float[np.ndarray, "time"], list[str]]:
+    """Times as float64, and a note if they were not numbers."""
+    times = _as_vector(values, "times")
+    if times.dtype.kind not in "mM":
+        return _as_floats(times, "times"), []
+    kind = "dates" if times.dtype.kind == "M" else "durations"
+    numbers, unit = elapsed(times)
+    return numbers, [f"The times are {kind}; they were converted to {unit}."]
+
+
+def _as_vector(values: Sequence, what: str) -> np.ndarray:
+    """A vector of some type that NumPy calculates with; dates in UTC."""
     try:
+        array = values
         if isinstance(values, np.ma.MaskedArray):
-            values = values.astype(np.float64).filled(np.nan)
-        array = np.asarray(values)
-        if array.dtype.kind == "M":
-            raise TrajectoryError(
-                f"The {what} are dates; give numbers instead, such as days since the start."
-            )
-        if array.dtype.kind in "cm":
-            raise TypeError
-        array = array.astype(np.float64)
+            dated = values.dtype.kind in "mM"
+            array = values if dated else values.astype(np.float64)
+            array = array.filled(np.array("NaT", array.dtype) if dated else np.nan)
+        array = np.asarray(array)
+        if array.dtype.kind == "O":
+            array = _from_objects(array)
     except TrajectoryError:
         raise
-    except (TypeError, ValueError, OverflowError):
-        raise TrajectoryError(f"The {what} must be a list of real numbers.") from None
+    except (TypeError, ValueError, ArithmeticError):
+        raise _not_numbers(what) from None
     if array.ndim == 2 and 1 in array.shape:
         array = array.ravel()  # One column of a matrix or of a DataFrame.
     if array.ndim != 1:
@@ -141,6 +188,53 @@ def _as_floats(values: Sequence[float], what: str) -> Float[np.ndarray, "time"]:
             f"The {what} must be a list of numbers; got an array of shape {array.shape}."
         )
     return array
+
+
+def _from_objects(array: np.ndarray) -> np.ndarray:
+    """Python's own numbers, dates or durations in an array of NumPy's; what is absent missing."""
+    # Recognised by their names, pandas' marks need no pandas.
+    absent = np.vectorize(lambda e: e is None or type(e).__name__ in _ABSENT, [bool])(array)
+    entries = array[~absent]
+    result = np.full(array.shape, np.nan)
+    if entries.size and all(isinstance(entry, datetime.date) for entry in entries):
+        result = np.full(array.shape, "NaT", "datetime64[us]")
+        entries = _in_utc(entries)
+    elif entries.size and all(isinstance(entry, datetime.timedelta) for entry in entries):
+        result = np.full(array.shape, "NaT", "timedelta64[us]")
+    result[~absent] = entries.astype(result.dtype)
+    return result
+
+
+_ABSENT = ("NAType", "NaTType")
+
+
+def _in_utc(dates: np.ndarray) -> np.ndarray:
+    """Dates (objects) without their time zones."""
+    zoned = [getattr(date, "tzinfo", None) is not None for date in dates]
+    if not any(zoned):
+        return dates
+    if not all(zoned):
+        raise TrajectoryError(
+            "The times have a time zone in some rows and none in others; give all of them one."
+        )
+    naive = [date.astimezone(datetime.UTC).replace(tzinfo=None) for date in dates]
+    return np.array(naive, dtype=object)
+
+
+def _as_floats(array: np.ndarray, what: str) -> Float[np.ndarray, "time"]:
+    if array.dtype.kind in "mM":
+        kind = "dates" if array.dtype.kind == "M" else "durations"
+        raise TrajectoryError(f"The {what} are {kind}; they must be numbers.")
+    try:
+        if array.dtype.kind == "c":
+            raise TypeError
+        return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise _not_numbers(what) from None
+
+
+def _not_numbers(what: str) -> TrajectoryError:
+    return TrajectoryError(f"The {what} must be a list of real numbers.")
 
 
 def _require_enough(points: int, circumstance: str) -> None:

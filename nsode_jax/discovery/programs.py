@@ -1,0 +1,387 @@
+"""Many different expressions evaluated at once in JAX, with their derivatives.
+
+Compiling every expression would take longer than fitting it, and interpreting
+each by itself would waste a vector machine. Here the operations of all expressions
+are sorted: those of one operator that depend on each other's results by nothing
+form a tile, and one compiled loop runs the tiles. The derivatives with respect to
+the constants and to y come from one loop back over the tiles (reverse mode; every
+result is used once, so nothing is added up on the way).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from nsode_jax.expressions.expression import Expression
+from nsode_jax.expressions.operators import OPERATORS, VARIABLE
+
+MAX_CONSTANTS = 8
+"""Constants an expression may hold; a series hardly determines more."""
+
+CAPACITY = 256
+"""Expressions evaluated together."""
+
+_TILE = 32
+_MAX_TILES = 160
+"""Shapes are always these, so that everything is compiled once."""
+
+_Y, _ONE, _FIRST_CONSTANT = 0, 1, 2
+_FIRST_RESULT = _FIRST_CONSTANT + CAPACITY * MAX_CONSTANTS
+_NUM_ROWS = _FIRST_RESULT + _MAX_TILES * _TILE
+_ROOT = _NUM_ROWS  # Of the backward loop: what the derivative of a whole expression is.
+_NOWHERE = _NUM_ROWS - 1  # A place of the last tile, which is never used.
+
+_SQUARE = max(operator.opcode for operator in OPERATORS.values()) + 1
+_NOTHING = _SQUARE + 1
+_LEAVES = 16  # Places of y in one expression whose derivatives are added.
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Programs:
+    """At most `CAPACITY` expressions; the other places hold the expression y.
+
+    Rows of memory: y, 1, the constants of each expression, the results of the tiles.
+
+    Attributes:
+      opcode: operator of each tile.
+      arguments: rows of the arguments, shape [2, tile, place].
+      parent: row of the result that uses a result, shape [tile, place].
+      side: whether as its first (0) or second (1) argument, [tile, place].
+      result: row that holds the value of each expression, shape [expression].
+      constants: shape [expression, MAX_CONSTANTS], 0 beyond those of the expression.
+      constant_parent, constant_side: as above, of the constants.
+      y_parent, y_side: as above, of the places of y, [expression, places]; those
+        beyond an expression's own refer to a row whose derivative is 0.
+    """
+
+    opcode: Int[Array, "tiles"]
+    arguments: Int[Array, "2 tiles place"]
+    parent: Int[Array, "tiles place"]
+    side: Int[Array, "tiles place"]
+    result: Int[Array, "expressions"]
+    constants: Float[Array, "expressions constants"]
+    constant_parent: Int[Array, "expressions constants"]
+    constant_side: Int[Array, "expressions constants"]
+    y_parent: Int[Array, "expressions leaves"]
+    y_side: Int[Array, "expressions leaves"]
+
+
+class ProgramError(ValueError):
+    """An expression is too large for a program."""
+
+
+def fits(expression: Expression) -> bool:
+    """Whether an expression is small enough for a program."""
+    return (
+        len(expression.constants) <= MAX_CONSTANTS
+        and expression.prefix.count(VARIABLE) <= _LEAVES
+        and len(expression.prefix) <= 2 * _TILE
+    )
+
+
+def pack(
+    expressions: Sequence[Expression], variable_exponents: Sequence[bool] | None = None
+) -> Iterator[tuple[Programs, int]]:
+    """Programs of the expressions, in their order, and how many each holds.
+
+    Args:
+      expressions: any number; constants are those to start from.
+      variable_exponents: per expression, whether its exponents may become others
+        (a square that stays one is cheaper).
+
+    Raises:
+      ProgramError: if one of them does not fit.
+    """
+    if variable_exponents is None:
+        variable_exponents = [False] * len(expressions)
+    start = 0
+    while start < len(expressions):
+        count = min(CAPACITY, len(expressions) - start)
+        while True:
+            part = slice(start, start + count)
+            programs = _assemble(expressions[part], variable_exponents[part])
+            if programs is not None:
+                break
+            count //= 2
+        yield programs, count
+        start += count
+
+
+@dataclasses.dataclass
+class _Instruction:
+    """One operation; arguments are rows, or other operations."""
+
+    opcode: int
+    arguments: list[int | _Instruction]
+    level: int
+    row: int = 0
+    parent: int = _ROOT
+    side: int = 0
+
+
+def _assemble(expressions: Sequence[Expression], variable_exponents: Sequence[bool]):
+    """The programs, or None if there are too many tiles."""
+    tiles: dict[tuple[int, int], list[_Instruction]] = {}
+    constants = np.zeros((CAPACITY, MAX_CONSTANTS))
+    roots: list[int | _Instruction] = []
+    # (instruction or None for the root, side) of each leaf.
+    constant_users: dict[tuple[int, int], tuple[_Instruction | None, int]] = {}
+    y_users: dict[tuple[int, int], tuple[_Instruction | None, int]] = {}
+
+    for index, (expression, variable) in enumerate(
+        zip(expressions, variable_exponents, strict=True)
+    ):
+        if not fits(expression):
+            raise ProgramError(f"too large for a program: {expression.infix}")
+        values = expression.constants
+        constants[index, : len(values)] = values
+        column = len(values)
+        leaf_count = 0
+        stack: list[tuple[int | _Instruction, int | None, float | None]] = []
+        # From the right, so that arguments come before what uses them. A place of
+        # the stack: what it is, the column if it is a constant, its value.
+        for position in range(len(expression.prefix) - 1, -1, -1):
+            token = expression.prefix[position]
+            if not isinstance(token, str):
+                if _is_unit(expression, position):
+                    stack.append((_ONE, None, None))
+                    continue
+                column -= 1
+                row = _FIRST_CONSTANT + index * MAX_CONSTANTS + column
+                stack.append((row, column, token))
+                continue
+            if token == VARIABLE:
+                stack.append((_Y, None, None))
+                continue
+            operator = OPERATORS[token]
+            arguments = [stack.pop() for _ in range(operator.arity)]
+            opcode = operator.opcode
+            if token == "pow" and arguments[1][2] == 2.0 and not variable:
+                opcode, arguments = _SQUARE, arguments[:1]
+            level = 1 + max((a.level for a, *_ in arguments if not isinstance(a, int)), default=0)
+            instruction = _Instruction(opcode, [a for a, *_ in arguments], level)
+            for side, (argument, its_column, _) in enumerate(arguments):
+                if its_column is not None:
+                    constant_users[index, its_column] = instruction, side
+                elif isinstance(argument, int) and argument == _Y:
+                    y_users[index, leaf_count] = instruction, side
+                    leaf_count += 1
+            tiles.setdefault((level, opcode), []).append(instruction)
+            stack.append((instruction, None, None))
+        root, its_column, _ = stack.pop()
+        if its_column is not None:
+            constant_users[index, its_column] = None, 0
+        elif isinstance(root, int) and root == _Y:
+            y_users[index, 0] = None, 0
+        roots.append(root)
+
+    return _lay_out(tiles, roots, constants, constant_users, y_users)
+
+
+def _is_unit(expression: Expression, position: int) -> bool:
+    """Whether a 1 is the numerator of a plain reciprocal, which is no constant."""
+    prefix = expression.prefix
+    return prefix[position] == 1.0 and position > 0 and prefix[position - 1] == "div"
+
+
+def _lay_out(tiles, roots, constants, constant_users, y_users) -> Programs | None:
+    """Arrays of the sorted instructions; None if there are too many."""
+    needed = sum(math.ceil(len(members) / _TILE) for members in tiles.values())
+    if needed >= _MAX_TILES:  # One stays free, for the leaves that there are not.
+        return None
+    opcode = np.full(_MAX_TILES, _NOTHING, np.int32)
+    shape = (_MAX_TILES, _TILE)
+    arguments = np.zeros((2, *shape), np.int32)
+    parent, side = np.full(shape, _ROOT, np.int32), np.zeros(shape, np.int32)
+
+    ordered: list[list[_Instruction]] = []
+    for _, members in sorted(tiles.items(), key=lambda item: item[0]):
+        ordered += [members[i : i + _TILE] for i in range(0, len(members), _TILE)]
+    for tile, members in enumerate(ordered):
+        opcode[tile] = members[0].opcode
+        for place, instruction in enumerate(members):
+            instruction.row = _FIRST_RESULT + tile * _TILE + place
+            for number, argument in enumerate(instruction.arguments):
+                if not isinstance(argument, int):
+                    argument.parent, argument.side = instruction.row, number
+                    argument = argument.row
+                arguments[number, tile, place] = argument
+            if len(instruction.arguments) == 1:
+                arguments[1, tile, place] = arguments[0, tile, place]
+    for tile, members in enumerate(ordered):
+        parent[tile, : len(members)] = [instruction.parent for instruction in members]
+        side[tile, : len(members)] = [instruction.side for instruction in members]
+
+    constant_parent = np.full(constants.shape, _NOWHERE, np.int32)
+    constant_side = np.zeros(constants.shape, np.int32)
+    y_parent = np.full((CAPACITY, _LEAVES), _NOWHERE, np.int32)
+    y_side = np.zeros((CAPACITY, _LEAVES), np.int32)
+    for users, parents, sides in (
+        (constant_users, constant_parent, constant_side),
+        (y_users, y_parent, y_side),
+    ):
+        for place, (instruction, number) in users.items():
+            parents[place] = _ROOT if instruction is None else instruction.row
+            sides[place] = number
+    result = np.full(CAPACITY, _Y, np.int32)
+    result[: len(roots)] = [root if isinstance(root, int) else root.row for root in roots]
+    return Programs(
+        opcode, arguments, parent, side, result, constants,
+        constant_parent, constant_side, y_parent, y_side,
+    )  # fmt: skip
+
+
+# --- the machine ------------------------------------------------------------------
+
+
+def _derivatives() -> dict[int, Callable]:
+    """Per opcode: (x, z) -> value and its derivatives with respect to both."""
+
+    def of(token: str, left: Callable, right: Callable | None = None) -> Callable:
+        operator = OPERATORS[token]
+        function = getattr(jnp, operator.jax)
+
+        def run(x, z):
+            value = function(x, z) if operator.arity == 2 else function(x)
+            none = jnp.zeros_like(value)
+            return value, left(x, z, value), none if right is None else right(x, z, value)
+
+        return run
+
+    def one(x, z, v):
+        return jnp.ones_like(v)
+
+    def minus_one(x, z, v):
+        return -jnp.ones_like(v)
+
+    def base(x, z, v):
+        # At 0: 1 for an exponent of 1, otherwise 0 or infinite.
+        at_zero = jnp.where(z == 1.0, 1.0, jnp.where(z > 1.0, 0.0, jnp.inf))
+        return jnp.where(x == 0.0, at_zero, z * v / x)
+
+    def exponent(x, z, v):
+        # A negative base allows whole exponents only, which cannot be varied.
+        return jnp.where(x > 0.0, v * jnp.log(x), 0.0)
+
+    table = {
+        "add": (one, one),
+        "sub": (one, minus_one),
+        "mul": (lambda x, z, v: z, lambda x, z, v: x),
+        "div": (lambda x, z, v: 1.0 / z, lambda x, z, v: -v / z),
+        "pow": (base, exponent),
+        "sin": (lambda x, z, v: jnp.cos(x),),
+        "cos": (lambda x, z, v: -jnp.sin(x),),
+        "exp": (lambda x, z, v: v,),
+        "sqrt": (lambda x, z, v: 0.5 / v,),
+        "log": (lambda x, z, v: 1.0 / x,),
+        "neg": (minus_one,),
+    }
+    functions = {OPERATORS[token].opcode: of(token, *rules) for token, rules in table.items()}
+    functions[_SQUARE] = lambda x, z: (x * x, 2.0 * x, jnp.zeros_like(x))
+    functions[_NOTHING] = lambda x, z: (x, jnp.zeros_like(x), jnp.zeros_like(x))
+    return functions
+
+
+@functools.cache
+def _branches() -> tuple[Callable, ...]:
+    functions = _derivatives()
+    return tuple(functions[opcode] for opcode in range(_NOTHING + 1))
+
+
+def _start(programs: Programs, constants: Array, y: Array) -> Array:
+    """Memory before the first tile, shape [row, y]."""
+    # Rows of tiles that are not run are never used: filling them would take longer
+    # than many a tile.
+    memory = jax.lax.empty((_NUM_ROWS, y.size), y.dtype)
+    memory = memory.at[_Y].set(y).at[_ONE].set(1.0)
+    flat = jnp.broadcast_to(constants.reshape(-1, 1), (constants.size, y.size))
+    return jax.lax.dynamic_update_slice(memory, flat, (_FIRST_CONSTANT, 0))
+
+
+def _num_tiles(programs: Programs) -> Array:
+    return jnp.sum(programs.opcode != _NOTHING)
+
+
+def evaluate(
+    programs: Programs,
+    constants: Float[Array, "expressions constants"],
+    y: Float[Array, "points"],
+) -> tuple[Float[Array, "expressions points"], Bool[Array, "expressions points"]]:
+    """f at each y, for each expression.
+
+    Args:
+      programs: the expressions.
+      constants: values of their constants, instead of `programs.constants`.
+      y: where.
+
+    Returns:
+      Values, and where they are defined (finite); values are NaN or inf elsewhere.
+    """
+    branches = [lambda x, z, f=f: f(x, z)[0] for f in _branches()]
+
+    def body(tile, memory):
+        left, right = memory[programs.arguments[0, tile]], memory[programs.arguments[1, tile]]
+        value = jax.lax.switch(programs.opcode[tile], branches, left, right)
+        return jax.lax.dynamic_update_slice(memory, value, (_FIRST_RESULT + tile * _TILE, 0))
+
+    memory = jax.lax.fori_loop(0, _num_tiles(programs), body, _start(programs, constants, y))
+    values = memory[programs.result]
+    return values, jnp.isfinite(values)
+
+
+def evaluate_with_gradient(
+    programs: Programs,
+    constants: Float[Array, "expressions constants"],
+    y: Float[Array, "points"],
+) -> tuple[
+    Float[Array, "expressions points"],
+    Float[Array, "expressions points"],
+    Float[Array, "expressions constants points"],
+]:
+    """f, df/dy and df/dconstants at each y, for each expression.
+
+    Args and undefined values: see `evaluate`. The derivative with respect to an
+    exponent is 0 where the base is not positive.
+    """
+    branches = _branches()
+    partials = jax.lax.empty((2, _NUM_ROWS + 1, y.size), y.dtype)
+    partials = partials.at[:, _ROOT].set(1.0).at[:, _NOWHERE].set(0.0)
+
+    def forward(tile, state):
+        memory, partials = state
+        left, right = memory[programs.arguments[0, tile]], memory[programs.arguments[1, tile]]
+        value, *slopes = jax.lax.switch(programs.opcode[tile], branches, left, right)
+        row = _FIRST_RESULT + tile * _TILE
+        memory = jax.lax.dynamic_update_slice(memory, value, (row, 0))
+        return memory, jax.lax.dynamic_update_slice(partials, jnp.stack(slopes), (0, row, 0))
+
+    count = _num_tiles(programs)
+    memory, partials = jax.lax.fori_loop(
+        0, count, forward, (_start(programs, constants, y), partials)
+    )
+    adjoint = jax.lax.empty((_NUM_ROWS + 1, y.size), y.dtype)
+    adjoint = adjoint.at[_ROOT].set(1.0).at[_NOWHERE].set(0.0)
+
+    def backward(step, adjoint):
+        tile = count - 1 - step
+        parent = programs.parent[tile]
+        value = adjoint[parent] * partials[programs.side[tile], parent]
+        return jax.lax.dynamic_update_slice(adjoint, value, (_FIRST_RESULT + tile * _TILE, 0))
+
+    adjoint = jax.lax.fori_loop(0, count, backward, adjoint)
+
+    def of_leaves(parent, side):
+        return adjoint[parent] * partials[side, parent]
+
+    slope = of_leaves(programs.y_parent, programs.y_side).sum(axis=1)
+    gradient = of_leaves(programs.constant_parent, programs.constant_side)
+    return memory[programs.result], slope, gradient

@@ -1,0 +1,142 @@
+"""The data of a discovery: one series or several, cleaned, thinned, with fair warnings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError, clean
+
+MAX_POINTS = 300
+"""Longer series are reduced to so many points before fitting."""
+
+_MAX_POINTS_IN_ALL = 1200
+_MIN_POINTS_EACH = 24
+
+
+def read_series(t: Any, y: Any) -> tuple[tuple[Trajectory, ...], tuple[str, ...]]:
+    """Clean and not too long trajectories of what a user gives as times and values.
+
+    Args:
+      t: times of one series, shape [time]; or a list of such for several series, or
+        the times that all of them share.
+      y: values likewise.
+
+    Returns:
+      The trajectories, and sentences about what was done to them and what to be
+      wary of.
+
+    Raises:
+      TrajectoryError: if a series cannot be used.
+    """
+    if not _is_several(y):
+        if _is_several(t):
+            raise TrajectoryError("There are several series of times but one of values.")
+        trajectory, notes = _prepare(t, y, MAX_POINTS)
+        return (trajectory,), tuple(notes)
+    times = list(t) if _is_several(t) else [t] * len(y)
+    if len(times) != len(y):
+        raise TrajectoryError(f"There are {len(times)} series of times but {len(y)} of values.")
+    most = max(_MIN_POINTS_EACH, min(MAX_POINTS, _MAX_POINTS_IN_ALL // len(y)))
+    trajectories, notes = [], []
+    for number, (ti, yi) in enumerate(zip(times, y, strict=True), start=1):
+        try:
+            trajectory, its_notes = _prepare(ti, yi, most)
+        except TrajectoryError as error:
+            raise TrajectoryError(f"Series {number} of {len(y)}: {error}") from None
+        trajectories.append(trajectory)
+        notes += [f"Series {number}: {note}" for note in its_notes]
+    return tuple(trajectories), tuple(notes)
+
+
+def _is_several(values: Any) -> bool:
+    """Whether these are series rather than numbers."""
+    return (
+        isinstance(values, (list, tuple))
+        and len(values) > 0
+        and all(np.ndim(value) == 1 for value in values)
+    )
+
+
+def _prepare(t: Any, y: Any, max_points: int) -> tuple[Trajectory, list[str]]:
+    trajectory, cleaning_notes = clean(t, y)
+    trajectory, thinning_notes = thin(trajectory, max_points)
+    return trajectory, [*cleaning_notes, *thinning_notes, *_warnings(trajectory)]
+
+
+def thin(
+    trajectory: Trajectory, max_points: int = MAX_POINTS
+) -> tuple[Trajectory, tuple[str, ...]]:
+    """At most `max_points` points that stand for a longer series.
+
+    The series is cut into blocks, half of them spread evenly over the rows and
+    half over the changes of y, so that a short transient in a long record keeps
+    its points. A block of five or more points becomes the value of its
+    least-squares parabola in the middle: noise is averaged, and the curvature of
+    clean data is not. Smaller blocks become one of their points.
+
+    Args:
+      trajectory: any series.
+      max_points: most points to return.
+
+    Returns:
+      The points, and a note if there were more.
+    """
+    total = len(trajectory)
+    if total <= max_points:
+        return trajectory, ()
+    t, y = trajectory.t, trajectory.y
+
+    coarse = np.linspace(0, total, min(total, 4096) + 1).astype(int)
+    means = np.add.reduceat(y, coarse[:-1]) / np.diff(coarse)
+    change = np.abs(np.diff(means, prepend=means[0]))
+    # A noisy or steadily changing record has changes everywhere: only what stands
+    # out counts (beyond 5 standard deviations if all of it is noise).
+    change = np.maximum(change - 8 * np.median(change), 0.0)
+    even = np.full(change.size, 1.0 / change.size)
+    density = even if change.sum() == 0 else (even + change / change.sum()) / 2
+    position = np.concatenate([[0.0], np.cumsum(density)]) / density.sum()
+    edges = np.interp(np.linspace(0, 1, max_points + 1), position, coarse)
+    edges = np.unique(np.round(edges).astype(int))
+
+    blocks = list(zip(edges[:-1], edges[1:], strict=True))
+    times, values = np.empty(len(blocks)), np.empty(len(blocks))
+    for i, (start, end) in enumerate(blocks):
+        if end - start < 5:
+            middle = (start + end - 1) // 2
+            times[i], values[i] = t[middle], y[middle]
+            continue
+        times[i] = t[start:end].mean()
+        unit = (t[end - 1] - t[start]) / 2
+        design = np.vander((t[start:end] - times[i]) / unit, 3, increasing=True)
+        level = y[start]
+        values[i] = level + np.linalg.lstsq(design, y[start:end] - level, rcond=None)[0][0]
+    note = (
+        f"The series has {total} points; laws were fitted to {len(blocks)} that stand for them "
+        "(local averages or samples), and R2 refers to those."
+    )
+    return Trajectory(times, values), (note,)
+
+
+# --- what to be wary of ----------------------------------------------------------
+
+
+def _warnings(trajectory: Trajectory) -> list[str]:
+    """A word where no law dy/dt = f(y) can explain the data: they rise and fall."""
+    t, y = trajectory.t, trajectory.y
+    # Noise: how far each point lies from the line through its neighbours.
+    share = (t[1:-1] - t[:-2]) / (t[2:] - t[:-2])
+    deviation = y[1:-1] - (1 - share) * y[:-2] - share * y[2:]
+    noise = float(np.sqrt(np.mean(deviation**2 / (1 + share**2 + (1 - share) ** 2))))
+    best = min(
+        float(np.sqrt(np.mean((isotonic_regression(y, increasing=up).x - y) ** 2)))
+        for up in (True, False)
+    )
+    if best > 0.1 * y.std() and best > 2 * noise:
+        return [
+            "The values rise and fall by more than noise, but every solution of dy/dt = f(y) only "
+            "rises or only falls: no such law can explain this series."
+        ]
+    return []

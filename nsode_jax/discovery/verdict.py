@@ -1,0 +1,80 @@
+"""Plain sentences on how far a discovery can be trusted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from nsode_jax.discovery.result import Candidate
+from nsode_jax.dynamics.trajectory import Trajectory
+
+LIKELY = 0.05
+"""A law whose posterior weight is above this cannot be told from the best."""
+
+_SAME_CURVE = 0.05
+_POOR_R2 = 0.9
+_UNCERTAIN = 0.5
+
+
+def verdict(candidates: Sequence[Candidate], trajectories: Sequence[Trajectory]) -> tuple[str, ...]:
+    """What a careful colleague would add to the table of candidates.
+
+    Args:
+      candidates: ranked laws with their weights.
+      trajectories: the data they were fitted to.
+    """
+    best = candidates[0]
+    if best.r2 < _POOR_R2:
+        return (
+            f"The best law explains only {max(best.r2, 0.0):.0%} of the variance of the "
+            "data; do not trust it: the noise is too large, or no law dy/dt = f(y) fits.",
+        )
+    return (*_rivals(candidates, trajectories), *_vague_constants(best))
+
+
+def _rivals(candidates: Sequence[Candidate], trajectories: Sequence[Trajectory]) -> tuple[str, ...]:
+    """A word if other laws are nearly as good, and whether they differ where it matters."""
+    rivals = [c for c in candidates[1:] if c.weight > LIKELY and math.isfinite(c.r2)]
+    if not rivals:
+        return ()
+    best = candidates[0]
+    y = np.concatenate([trajectory.y for trajectory in trajectories])
+    low, high = y.min(), y.max()
+    inside = np.linspace(low, high, 101)
+    f = best.expression.evaluate(inside)
+    size = np.nanmax(np.abs(f))
+    difference = max(
+        float(np.nanmax(np.abs(rival.expression.evaluate(inside) - f))) / size
+        for rival in rivals[:5]
+    )
+    count = "1 other law explains" if len(rivals) == 1 else f"{len(rivals)} other laws explain"
+    return (
+        f"{count} the data about as well: the form of the law is not certain "
+        f"(weight of the best {best.weight:.0%}). "
+        + (
+            f"Where there are data they hardly differ (by {difference:.0%} of the largest rate); "
+            "beyond, they may."
+            if difference < _SAME_CURVE
+            else f"They differ by up to {difference:.0%} of the largest rate even where there are "
+            "data: more data, or less noise, would tell them apart."
+        ),
+    )
+
+
+def _vague_constants(best: Candidate) -> tuple[str, ...]:
+    """A word if a constant of the best law is hardly determined."""
+    if best.covariance is None:
+        if any(c != round(c) for c in best.expression.constants):
+            return ("The data do not determine all constants of the best law.",)
+        return ()
+    vague = [
+        (value, error)
+        for value, error in zip(best.expression.constants, best.standard_errors, strict=True)
+        if error > _UNCERTAIN * abs(value)
+    ]
+    if not vague:
+        return ()
+    listed = ", ".join(f"{value:.2g} ± {error:.1g}" for value, error in vague)
+    return (f"The data hardly determine these constants of the best law: {listed}.",)
