@@ -224,9 +224,10 @@ class _Progress:
             print(f"\r{self._line} {percent:3d}%", file=self._stream, end="", flush=True)
 
     def end_line(self) -> None:
-        """What comes next begins a line of its own."""
+        """What comes next begins a line of its own; that of a stage that is over has no share."""
         if self._open:
-            print(file=self._stream, flush=True)
+            without = f"\r{self._line}     " if self._percent else ""
+            print(without, file=self._stream, flush=True)
         self._open = False
 
 

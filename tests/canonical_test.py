@@ -113,7 +113,7 @@ def test_equal_expressions_have_one_form(pair):
     "text",
     [
         "sqrt(0 - 2)*y", "log(0 - 1) + y", "y/0", "y/(y/(y - y))", "exp(exp(10))*y", "0**(-y)",
-        "(2*y)**10000000000", "((2*y)**1000)**1000", "exp(y + 100)", "exp(y - 1000)",
+        "(2*y)**10000000000", "((2*y)**1000)**1000", "exp(y + 200)", "exp(y - 1000)",
     ],
 )  # fmt: skip
 def test_what_is_not_real_and_finite_is_refused(text):

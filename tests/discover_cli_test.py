@@ -143,7 +143,8 @@ def test_a_terminal_shows_the_share_that_is_done(calls, monkeypatch, capsys):
     assert cli.main([str(YEAST)]) == 0
     shown = re.sub(r"\[ *[\d.]+ s\]", "[s]", terminal.getvalue())
     assert shown == (
-        "[s] loading\n[s] decoding\r[s] decoding  50%\n[s] fitting\n[s] done, 3 candidates\n"
+        "[s] loading\n[s] decoding\r[s] decoding  50%\r[s] decoding     \n"
+        "[s] fitting\n[s] done, 3 candidates\n"
     )
 
 
@@ -168,7 +169,7 @@ def test_a_message_after_progress_has_a_line_of_its_own(calls, monkeypatch):
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(pipeline, "discover", no_law)
     assert cli.main([str(YEAST)]) == 1
-    assert terminal.getvalue().endswith("fitting  25%\nnsode_jax.discover: No law.\n")
+    assert terminal.getvalue().endswith("fitting     \nnsode_jax.discover: No law.\n")
 
 
 def test_notes_are_broken_between_words_on_a_terminal(monkeypatch):

@@ -108,20 +108,17 @@ def test_numbers_that_explode_are_never_computed_exactly(text):
     assert not np.isfinite(expression.evaluate(2.0))
 
 
-@pytest.mark.xfail(strict=True, reason="the message holds the whole text, megabytes of it")
 def test_the_refusal_of_a_long_formula_is_short():
     with pytest.raises(ExpressionError) as caught:
         Expression.from_infix("a" * 1_000_000)
     assert len(str(caught.value)) < 1000
 
 
-@pytest.mark.xfail(strict=True, run=False, reason="the parser takes quadratic time: hours")
 def test_a_sum_of_a_million_characters_is_refused():
     with pytest.raises(ExpressionError):
         Expression.from_infix("y" + "+y" * 500_000)
 
 
-@pytest.mark.xfail(strict=True, raises=RecursionError, reason="long sums parse, but nothing else")
 def test_a_long_sum_is_refused_or_works():
     try:
         expression = Expression.from_infix("y" + "+y" * 1000)
@@ -130,13 +127,11 @@ def test_a_long_sum_is_refused_or_works():
     assert expression.evaluate(1.0) == 1001
 
 
-@pytest.mark.xfail(strict=True, reason=r"\d in the parser's pattern matches digits of all scripts")
 def test_digits_of_other_scripts_are_refused():
     with pytest.raises(ExpressionError):
         Expression.from_infix("\u0663*y")  # Arabic-Indic three.
 
 
-@pytest.mark.xfail(strict=True, raises=(AttributeError, TypeError), reason="not checked yet")
 @pytest.mark.parametrize("thing", [None, 3, b"y", ["y"]])
 def test_what_is_no_text_is_refused(thing):
     with pytest.raises(ExpressionError):

@@ -130,6 +130,25 @@ def test_a_law_undefined_on_part_of_the_range(tmp_path):
     assert "diverges" in labels(figure.axes[0])[0]
 
 
+def test_a_pole_is_a_gap():
+    for formula, gaps in (("1/(y - 0.5)", 1), ("y*(1 - y/2)", 0), ("1/(y - 0.5)**2", 0)):
+        best = law_of(formula, 0.9, logistic)
+        axes = plot(discovery_of(DATA, [best])).axes[1]
+        curve = max(axes.get_lines(), key=lambda drawn: len(drawn.get_xdata()))
+        assert np.isnan(curve.get_ydata()).sum() == gaps
+
+
+def test_long_names_leave_the_picture_whole():
+    name = "optical density at 600 nm, " * 3
+    for draw in (draw_pareto, lambda *a: draw_residuals(*a[:2], "t", a[2])):
+        figure = new_figure(7.6, 4.6)
+        axes = figure.subplots()
+        draw(axes, discovery_of(DATA, [LINE, LOGISTIC]), name)
+        figure.draw_without_rendering()
+        box = axes.yaxis.label.get_window_extent()
+        assert 0 <= box.y0 and box.y1 <= figure.bbox.height
+
+
 def test_many_points_are_thinned():
     t = np.linspace(0, 6, 100_000)
     figure = plot(discovery_of(Trajectory(t, logistic(t)), [LOGISTIC]))
@@ -197,8 +216,10 @@ class TestResiduals:
 
     def test_where_there_is_no_solution(self):
         found = discovery_of(DATA, [WILD])
-        assert_allclose(residuals(found), [np.zeros(25)])
-        draw_residuals(new_figure(5, 4).subplots(), found, "t", "y")
+        assert np.isnan(residuals(found)).all()
+        axes = new_figure(5, 4).subplots()
+        draw_residuals(axes, found, "t", "y")
+        assert np.isnan(line(axes, "data").get_ydata()).all()
 
 
 class TestPareto:
@@ -291,6 +312,7 @@ class TestFixedPoints:
     [
         ("-0.5*y**2 + y", r"y - 0.5\,y^{2}"),
         ("-0.5*y**2 - y", r"-0.5\,y^{2} - y"),
+        ("2*y*log(y)", r"2\,y\,\log\left(y\right)"),
         ("1.2e-9*y/(3 + y)", r"\frac{1.2 \cdot 10^{-9}\,y}{3 + y}"),
     ],
 )

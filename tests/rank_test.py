@@ -62,7 +62,7 @@ def test_score_is_the_documented_formula():
     law = Expression.from_infix("0.53*y - 0.001*y**2")
     # Nine tokens, the exponent of the square free: 8; two fitted constants.
     length_and_constants = 2 * math.log(50) + 3.0 * 8
-    expected = 40 * math.log(0.01**2 + 1e-6) + 10 * math.log(0.01**2 + 1e-12)
+    expected = 45 * math.log(0.01**2 + 1e-6) + 5 * math.log(0.01**2 + 1e-12)
     assert score(law, 0.01, 50) == pytest.approx(expected + length_and_constants)
     few = 4 * math.log(0.01**2 + 1e-12) + 2 * math.log(4) + 3.0 * 8
     assert score(law, 0.01, 4) == pytest.approx(few)

@@ -196,9 +196,7 @@ def test_a_formula_too_long_to_save_costs_only_the_json(tmp_path):
 @pytest.mark.parametrize("scale", [1e-140, 1e-12, 1e12, 1e140])
 def test_any_unit(tmp_path, scale):
     series = (Trajectory(T, scale * (logistic(T) + noise())),)
-    law = law_of(
-        f"y - {0.5 / scale!r}*y**2", (0.1 * scale,), None, (0.003 / scale, 0), 0.05 * scale
-    )
+    law = law_of(f"y - {0.5 / scale!r}*y**2", (0.1 * scale,), 0.9, (0.003 / scale, 0), 0.05 * scale)
     found = Discovery((law,), series, (), 1.0)
     write_report(found, tmp_path)
     assert [point.y for point in find_fixed_points(found)] == pytest.approx([0.0, 2 * scale])
@@ -229,6 +227,14 @@ class TestResidualRemark:
     def test_of_what_alternates(self):
         remark = residual_remark(discovery_of(0.1 * (-1.0) ** np.arange(T.size)))
         assert remark.warns and "opposite directions" in remark.text
+
+    def test_without_a_solution(self, tmp_path):
+        found = discovery_of(noise(), laws=[law_of("100 + y**5", rms=np.inf)])
+        series = Trajectory([1.0, 2.0, 3.0], [0.0, 1.0, 0.5])
+        alone = Discovery(found.candidates, (series,), (), 1.0)
+        remark = residual_remark(alone)
+        assert remark.warns
+        write_report(alone, tmp_path)
 
     def test_of_an_exact_fit(self):
         remark = residual_remark(discovery_of(1e-9 * np.sin(T)))

@@ -11,7 +11,6 @@ Constants are varied relative to their effect, so nothing here depends on the un
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -236,31 +235,30 @@ def fit_integrals(
     """
     constants = [np.array(start.expression.constants) for start in starts]
     errors = np.full(len(starts), math.inf)
-    usable = [i for i, start in enumerate(starts) if fits(start.expression)]
+    usable = [i for i, start in enumerate(starts) if fits(start.expression, start.free)]
     # Together those that need few iterations, for all go on until the last is done.
     usable.sort(key=lambda i: _num_nonlinear(starts[i]))
-    variable = [_varies_exponents(starts[i]) for i in usable]
     data = form.grid, form.matrix, form.target
 
     def fit(programs: Programs, members: Sequence[int]) -> None:
-        free = np.zeros((CAPACITY, MAX_CONSTANTS), bool)
         linear = np.zeros((CAPACITY, MAX_CONSTANTS), bool)
         for place, i in enumerate(members):
-            may, size = starts[i].free, starts[i].free.size
-            free[place, :size] = may
-            linear[place, :size] = linear_constants(starts[i].expression.skeleton) & may
+            free = starts[i].free
+            linear[place, : free.sum()] = linear_constants(starts[i].expression.skeleton)[free]
         with jax.enable_x64(True):
-            fitted, costs = map(np.asarray, _fit(programs, free, linear, *data))
+            fitted, costs = map(np.asarray, _fit(programs, linear, *data))
         for place, i in enumerate(members):
             if math.isfinite(costs[place]):
-                constants[i] = fitted[place, : constants[i].size]
+                free = starts[i].free
+                constants[i][free] = fitted[place, : free.sum()]
                 errors[i] = math.sqrt((costs[place] + form.remainder) / form.count)
 
     # One set of programs leaves a core idle: two are on their way, and the next are
     # packed meanwhile.
-    with ThreadPoolExecutor(_THREADS) as pool:
+    with jax.enable_x64(True), ThreadPoolExecutor(_THREADS) as pool:
         tasks, done = [], 0
-        for programs, count in pack([starts[i].expression for i in usable], variable):
+        laws = [starts[i].expression for i in usable]
+        for programs, count in pack(laws, [starts[i].free for i in usable]):
             tasks.append(pool.submit(fit, programs, usable[done : done + count]))
             done += count
         for task in tasks:
@@ -272,14 +270,9 @@ def _num_nonlinear(start: Start) -> int:
     return int((start.free & ~linear_constants(start.expression.skeleton)).sum())
 
 
-def _varies_exponents(start: Start) -> bool:
-    return bool((exponent_constants(start.expression.skeleton) & start.free).any())
-
-
-@functools.partial(jax.jit)
+@jax.jit
 def _fit(
     programs: Programs,
-    free: Bool[Array, "laws constants"],
     linear: Bool[Array, "laws constants"],
     grid: Float[Array, "grid"],
     matrix: Float[Array, "grid grid"],
@@ -300,8 +293,7 @@ def _fit(
         jacobian = jnp.where(jnp.isfinite(gradient), gradient, 0.0) @ matrix.T
         return jnp.where(usable & (cost < _HUGE), cost, jnp.inf), residual, jacobian
 
-    def propose(constants, residual, jacobian, damping, varied):
-        jacobian = jnp.where(varied[..., None], jacobian, 0.0)
+    def propose(constants, residual, jacobian, damping):
         size = jnp.sqrt(jnp.sum(jacobian**2, axis=-1))
         size = jnp.where((size > 0.0) & (size < _HUGE), size, 1.0)
         # Columns of unit length make the damping independent of units.
@@ -311,7 +303,7 @@ def _fit(
         gradient = jnp.einsum("pcg,pg->pc", jacobian, residual)
         normal = jnp.where(jnp.isfinite(normal), normal, jnp.eye(MAX_CONSTANTS)[None])
         step = jnp.linalg.solve(normal, gradient[..., None])[..., 0] / size
-        return constants + jnp.where(varied & jnp.isfinite(step), step, 0.0)
+        return constants + jnp.where(jnp.isfinite(step), step, 0.0)
 
     def better(old, new, accepted):
         shape = (-1,) + (1,) * (old.ndim - 1)
@@ -319,7 +311,7 @@ def _fit(
 
     def iterate(state):
         iteration, constants, cost, residual, jacobian, damping, done = state
-        trial = propose(constants, residual, jacobian, damping, free)
+        trial = propose(constants, residual, jacobian, damping)
         trial_cost, trial_residual, trial_jacobian = look(trial)
         accepted = (trial_cost < cost) & ~done
         gained = cost - trial_cost
@@ -339,7 +331,7 @@ def _fit(
     start = jnp.asarray(programs.constants)
     cost, residual, jacobian = look(start)
     exact = jnp.full(CAPACITY, _LEAST_DAMPING)
-    first = propose(start, residual, jacobian, exact, linear)
+    first = propose(start, residual, jnp.where(linear[..., None], jacobian, 0.0), exact)
     first_cost, first_residual, first_jacobian = look(first)
     accepted = first_cost < cost
     state = (

@@ -23,6 +23,10 @@ FAILED = 1e3
 _STEP = 1e-5
 """Relative step of finite differences: the solver's own error must stay well below."""
 
+_CENTRAL_STEP = 1e-4
+_LEAST_SINGULAR = 1e-5
+"""Of the normalized Jacobian, relative to its largest one; below is rounding."""
+
 _SOLVER_TOLERANCE = 1e-10
 _MAX_SOLVER_STEPS = 2000
 
@@ -117,12 +121,14 @@ def covariance(
     freedom = residual.size - parameters.size
     if freedom < 1 or not math.isfinite(problem.best_rms):
         return None
-    jacobian = problem.jacobian(parameters)
+    # The mean of a difference forward and one backward is exact to second order.
+    sides = [problem.jacobian(parameters, step) for step in (_CENTRAL_STEP, -_CENTRAL_STEP)]
+    jacobian = (sides[0] + sides[1]) / 2
     size = np.sqrt((jacobian**2).sum(axis=0))
     if not (np.isfinite(jacobian).all() and (size > 0).all()):
         return None
     _, singular, v = np.linalg.svd(jacobian / size, full_matrices=False)
-    if singular[-1] < 1e-7 * singular[0]:
+    if singular[-1] < _LEAST_SINGULAR * singular[0]:
         return None
     variance = float(residual @ residual) / freedom
     # Of the relative parameters, initial values last.
@@ -175,14 +181,15 @@ class _Problem:
         return residual
 
     def jacobian(
-        self, parameters: Float[np.ndarray, "parameters"]
+        self, parameters: Float[np.ndarray, "parameters"], step: float = _STEP
     ) -> Float[np.ndarray, "time parameters"]:
-        """By forward differences; a change of one initial value moves one solution only."""
+        """By differences to one side; a change of one initial value moves one solution only."""
         number = int(self.free.sum())
         firsts = self.first_values(parameters)
-        steps = _STEP * np.maximum(np.abs(parameters), 1e-3)
+        steps = step * np.maximum(np.abs(parameters), 1e-3)
         pairs = [
-            [y0, y0 + step * self.spread] for y0, step in zip(firsts, steps[number:], strict=True)
+            [y0, y0 + change * self.spread]
+            for y0, change in zip(firsts, steps[number:], strict=True)
         ]
         solved = self._solve(parameters, pairs)
         base = np.concatenate([solution[0] for solution in solved])

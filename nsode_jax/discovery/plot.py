@@ -142,14 +142,14 @@ def draw_law(
     """f of the best law with its 95% band, fixed points, and the slopes of the data."""
     data, best = discovery.trajectories, discovery.best
     y = grid(_values(data))
-    f = _finite(best.expression.evaluate(y))
+    f = _curve(best.expression, y)
     inside = (y >= _values(data).min()) & (y <= _values(data).max()) & np.isfinite(f)
     at, slope = (np.concatenate(part) for part in zip(*map(slopes, data)))
 
     axes.axhline(0.0, color="0.6", lw=1.0)
     axes.plot(at, slope, "o", ms=4, color=_DATA, alpha=0.55, mew=0, label="slopes of the data")
     for (_, other), colour in zip(others, _OTHERS):
-        axes.plot(y, _finite(other.expression.evaluate(y)), color=colour, lw=1.4, alpha=0.7)
+        axes.plot(y, _curve(other.expression, y), color=colour, lw=1.4, alpha=0.7)
     axes.plot(y, f, color=_BEST, lw=2.4)
     _draw_band(axes, best, y, f, inside)
     _draw_fixed_points(axes, fixed_points(best.expression, y))
@@ -211,16 +211,20 @@ def draw_residuals(
       remark: put above.
     """
     left = np.concatenate(residuals(discovery))
+    known = left[np.isfinite(left)]
     # Not the fit's: of clean data little more is left than the solver's own error.
-    rms = float(np.sqrt(np.mean(left**2)))
+    rms = float(np.sqrt(np.mean(known**2))) if known.size else 0.0
     axes.axhline(0.0, color="0.6", lw=1.0)
     for sign in (-1.0, 1.0):
         label = "± 2 residuals (RMS)" if sign > 0 else "_lower"
         axes.axhline(sign * 2.0 * rms, color=_BEST, lw=1.4, ls="--", label=label)
     _draw_points(axes, discovery.trajectories, left, _data_label(discovery.trajectories))
-    reach = max(np.abs(left).max(), 2.0 * rms)
-    axes.set_ylim(*_limits(np.array([-reach, reach]), 0.12))
-    _finish(axes, _as_label(time_name), f"{_as_label(value_name)}: data − law")
+    reach = max(np.abs(known).max(initial=0.0), 2.0 * rms)
+    low, high = _limits(np.array([-reach, reach]), 0.12)
+    axes.set_ylim(low, high + 0.1 * (high - low))  # Room for the legend.
+    label = f"{_as_label(value_name)}: data − law"
+    _finish(axes, _as_label(time_name), label if len(label) <= 45 else "data − law")
+    axes.legend(loc="upper right", ncols=2, frameon=False, fontsize=10)
     axes.set_title(remark, fontsize=10, color=_FIXED)
 
 
@@ -252,7 +256,8 @@ def draw_pareto(axes: Axes, discovery: Discovery, value_name: str) -> None:
 
 
 def _error_label(value_name: str) -> str:
-    return f"residual (RMS), in units of {_as_label(value_name)}"
+    label = f"residual (RMS), in units of {_as_label(value_name)}"
+    return label if len(label) <= 50 else "residual (RMS)"
 
 
 def _drawable(residual: float) -> bool:
@@ -382,9 +387,9 @@ def slopes(data: Trajectory) -> tuple[Float[np.ndarray, "slope"], Float[np.ndarr
 
 
 def residuals(discovery: Discovery) -> list[Float[np.ndarray, "time"]]:
-    """Data minus the solution of the best law, per series; 0 where there is no solution."""
+    """Data minus the solution of the best law, per series; NaN where there is no solution."""
     return [
-        np.nan_to_num(data.y - discovery.best.predict(data.t, trajectory=number), nan=0.0)
+        _finite(data.y - discovery.best.predict(data.t, trajectory=number))
         for number, data in enumerate(discovery.trajectories)
     ]
 
@@ -474,6 +479,17 @@ def _finite(values: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
     return np.where(np.isfinite(values), values, np.nan)
 
 
+def _curve(expression: Expression, y: Float[np.ndarray, "grid"]) -> Float[np.ndarray, "grid"]:
+    """f with a gap at each pole, which would else be drawn as a vertical line."""
+    f = _finite(expression.evaluate(y))
+    size = np.abs(f)
+    if np.isfinite(f).any():
+        large = size > np.nanpercentile(size, 75)
+        jump = large[1:] & large[:-1] & (np.sign(f[1:]) == -np.sign(f[:-1]))
+        f[1:][jump] = np.nan
+    return f
+
+
 def _thinned(points: int, most: int) -> Float[np.ndarray, "shown"]:
     """Indices of at most so many points, at least two, evenly spread."""
     return np.unique(np.linspace(0, points - 1, min(points, max(2, most))).astype(int))
@@ -497,7 +513,7 @@ def mathtext(candidate: Candidate) -> str:
     """dy/dt = f(y), rounded for display, in matplotlib's LaTeX or else as plain text."""
     shown = candidate.rounded()
     # Mathtext has no factor by mere juxtaposition: a thin space keeps `2 y` apart.
-    latex = re.sub(r"(?<=[\d}]) (?=[a-z]|\\(?!cdot))", r"\\,", shown.latex(6))
+    latex = re.sub(r"(?<=[\dy})]) (?=[a-z]|\\(?!cdot))", r"\\,", shown.latex(6))
     formula = rf"$dy/dt \;=\; {latex}$"
     try:
         MathTextParser("path").parse(formula)

@@ -24,7 +24,10 @@ from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import OPERATORS, VARIABLE
 
 MAX_CONSTANTS = 8
-"""Constants an expression may hold; a series hardly determines more."""
+"""Constants of an expression that may vary; a series hardly determines more."""
+
+MAX_FIXED = 8
+"""Constants of an expression that stay as they are."""
 
 CAPACITY = 256
 """Expressions evaluated together."""
@@ -34,7 +37,8 @@ _MAX_TILES = 160
 """Shapes are always these, so that everything is compiled once."""
 
 _Y, _ONE, _FIRST_CONSTANT = 0, 1, 2
-_FIRST_RESULT = _FIRST_CONSTANT + CAPACITY * MAX_CONSTANTS
+_FIRST_FIXED = _FIRST_CONSTANT + CAPACITY * MAX_CONSTANTS
+_FIRST_RESULT = _FIRST_FIXED + CAPACITY * MAX_FIXED
 _NUM_ROWS = _FIRST_RESULT + _MAX_TILES * _TILE
 _ROOT = _NUM_ROWS  # Of the backward loop: what the derivative of a whole expression is.
 _NOWHERE = _NUM_ROWS - 1  # A place of the last tile, which is never used.
@@ -49,7 +53,8 @@ _LEAVES = 16  # Places of y in one expression whose derivatives are added.
 class Programs:
     """At most `CAPACITY` expressions; the other places hold the expression y.
 
-    Rows of memory: y, 1, the constants of each expression, the results of the tiles.
+    Rows of memory: y, 1, the constants of each expression that may vary, those that do
+    not, the results of the tiles.
 
     Attributes:
       opcode: operator of each tile.
@@ -57,7 +62,9 @@ class Programs:
       parent: row of the result that uses a result, shape [tile, place].
       side: whether as its first (0) or second (1) argument, [tile, place].
       result: row that holds the value of each expression, shape [expression].
-      constants: shape [expression, MAX_CONSTANTS], 0 beyond those of the expression.
+      constants: those that may vary, in their order in the expression, 0 beyond;
+        shape [expression, MAX_CONSTANTS].
+      fixed: the others likewise, shape [expression, MAX_FIXED].
       constant_parent, constant_side: as above, of the constants.
       y_parent, y_side: as above, of the places of y, [expression, places]; those
         beyond an expression's own refer to a row whose derivative is 0.
@@ -69,6 +76,7 @@ class Programs:
     side: Int[Array, "tiles place"]
     result: Int[Array, "expressions"]
     constants: Float[Array, "expressions constants"]
+    fixed: Float[Array, "expressions fixed"]
     constant_parent: Int[Array, "expressions constants"]
     constant_side: Int[Array, "expressions constants"]
     y_parent: Int[Array, "expressions leaves"]
@@ -79,36 +87,42 @@ class ProgramError(ValueError):
     """An expression is too large for a program."""
 
 
-def fits(expression: Expression) -> bool:
-    """Whether an expression is small enough for a program."""
+def fits(expression: Expression, varied: Bool[np.ndarray, "constants"] | None = None) -> bool:
+    """Whether an expression is small enough for a program, if such constants vary."""
+    constants = len(expression.constants)
+    number = constants if varied is None else int(np.sum(varied))
     return (
-        len(expression.constants) <= MAX_CONSTANTS
+        number <= MAX_CONSTANTS
+        and constants - number <= MAX_FIXED
         and expression.prefix.count(VARIABLE) <= _LEAVES
         and len(expression.prefix) <= 2 * _TILE
     )
 
 
 def pack(
-    expressions: Sequence[Expression], variable_exponents: Sequence[bool] | None = None
+    expressions: Sequence[Expression],
+    varied: Sequence[Bool[np.ndarray, "constants"]] | None = None,
 ) -> Iterator[tuple[Programs, int]]:
     """Programs of the expressions, in their order, and how many each holds.
 
     Args:
       expressions: any number; constants are those to start from.
-      variable_exponents: per expression, whether its exponents may become others
-        (a square that stays one is cheaper).
+      varied: per expression, which of its constants may vary; all, if left out.
 
     Raises:
       ProgramError: if one of them does not fit.
+      RuntimeError: outside of `jax.enable_x64`.
     """
-    if variable_exponents is None:
-        variable_exponents = [False] * len(expressions)
+    if not jax.config.jax_enable_x64:
+        raise RuntimeError("programs compute in float64: call this under jax.enable_x64(True)")
+    if varied is None:
+        varied = [np.ones(len(expression.constants), bool) for expression in expressions]
     start = 0
     while start < len(expressions):
         count = min(CAPACITY, len(expressions) - start)
         while True:
             part = slice(start, start + count)
-            programs = _assemble(expressions[part], variable_exponents[part])
+            programs = _assemble(expressions[part], varied[part])
             if programs is not None:
                 break
             count //= 2
@@ -116,7 +130,7 @@ def pack(
         start += count
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class _Instruction:
     """One operation; arguments are rows, or other operations."""
 
@@ -128,63 +142,88 @@ class _Instruction:
     side: int = 0
 
 
-def _assemble(expressions: Sequence[Expression], variable_exponents: Sequence[bool]):
-    """The programs, or None if there are too many tiles."""
-    tiles: dict[tuple[int, int], list[_Instruction]] = {}
-    constants = np.zeros((CAPACITY, MAX_CONSTANTS))
-    roots: list[int | _Instruction] = []
-    # (instruction or None for the root, side) of each leaf.
-    constant_users: dict[tuple[int, int], tuple[_Instruction | None, int]] = {}
-    y_users: dict[tuple[int, int], tuple[_Instruction | None, int]] = {}
+class _Assembly:
+    """Instructions of several expressions, sorted by level and operator."""
 
-    for index, (expression, variable) in enumerate(
-        zip(expressions, variable_exponents, strict=True)
-    ):
-        if not fits(expression):
-            raise ProgramError(f"too large for a program: {expression.infix}")
-        values = expression.constants
-        constants[index, : len(values)] = values
-        column = len(values)
-        leaf_count = 0
-        stack: list[tuple[int | _Instruction, int | None, float | None]] = []
-        # From the right, so that arguments come before what uses them. A place of
-        # the stack: what it is, the column if it is a constant, its value.
+    def __init__(self) -> None:
+        self.tiles: dict[tuple[int, int], list[_Instruction]] = {}
+        self.constants = np.zeros((CAPACITY, MAX_CONSTANTS))
+        self.fixed = np.zeros((CAPACITY, MAX_FIXED))
+        self.roots: list[int | _Instruction] = []
+        # Who uses a leaf, None for nobody but the result, and on which side.
+        self.constant_users: dict[tuple[int, int], tuple[_Instruction | None, int]] = {}
+        self.y_users: dict[tuple[int, int], tuple[_Instruction | None, int]] = {}
+
+    def add(self, index: int, expression: Expression, varied: Sequence[bool]) -> None:
+        """Takes in the expression that gets the place `index`."""
+        rows, squares = self._rows_of_constants(index, expression, varied)
+        stack: list[int | _Instruction] = []
+        # From the right, so that arguments come before what uses them.
         for position in range(len(expression.prefix) - 1, -1, -1):
             token = expression.prefix[position]
             if not isinstance(token, str):
-                if _is_unit(expression, position):
-                    stack.append((_ONE, None, None))
-                    continue
-                column -= 1
-                row = _FIRST_CONSTANT + index * MAX_CONSTANTS + column
-                stack.append((row, column, token))
-                continue
-            if token == VARIABLE:
-                stack.append((_Y, None, None))
-                continue
-            operator = OPERATORS[token]
-            arguments = [stack.pop() for _ in range(operator.arity)]
-            opcode = operator.opcode
-            if token == "pow" and arguments[1][2] == 2.0 and not variable:
-                opcode, arguments = _SQUARE, arguments[:1]
-            level = 1 + max((a.level for a, *_ in arguments if not isinstance(a, int)), default=0)
-            instruction = _Instruction(opcode, [a for a, *_ in arguments], level)
-            for side, (argument, its_column, _) in enumerate(arguments):
-                if its_column is not None:
-                    constant_users[index, its_column] = instruction, side
-                elif isinstance(argument, int) and argument == _Y:
-                    y_users[index, leaf_count] = instruction, side
-                    leaf_count += 1
-            tiles.setdefault((level, opcode), []).append(instruction)
-            stack.append((instruction, None, None))
-        root, its_column, _ = stack.pop()
-        if its_column is not None:
-            constant_users[index, its_column] = None, 0
-        elif isinstance(root, int) and root == _Y:
-            y_users[index, 0] = None, 0
-        roots.append(root)
+                stack.append(_ONE if _is_unit(expression, position) else rows.pop())
+            elif token == VARIABLE:
+                stack.append(_Y)
+            else:
+                operator = OPERATORS[token]
+                arguments = [stack.pop() for _ in range(operator.arity)]
+                opcode = operator.opcode
+                if token == "pow" and arguments[1] in squares:
+                    opcode, arguments = _SQUARE, arguments[:1]
+                stack.append(self._instruction(index, opcode, arguments))
+        root = stack.pop()
+        if isinstance(root, int):
+            self._note_user(index, root, None, 0)
+        self.roots.append(root)
 
-    return _lay_out(tiles, roots, constants, constant_users, y_users)
+    def _rows_of_constants(
+        self, index: int, expression: Expression, varied: Sequence[bool]
+    ) -> tuple[list[int], set[int]]:
+        """The row of each constant, and the rows of those that are 2 and stay so."""
+        rows, squares = [], set()
+        counts = [0, 0]
+        for value, varies in zip(expression.constants, varied, strict=True):
+            table = self.constants if varies else self.fixed
+            first = _FIRST_CONSTANT if varies else _FIRST_FIXED
+            column = counts[varies]
+            table[index, column] = value
+            counts[varies] += 1
+            rows.append(first + index * table.shape[1] + column)
+            if value == 2.0 and not varies:
+                squares.add(rows[-1])
+        return rows, squares
+
+    def _instruction(
+        self, index: int, opcode: int, arguments: list[int | _Instruction]
+    ) -> _Instruction:
+        level = 1 + max((a.level for a in arguments if not isinstance(a, int)), default=0)
+        instruction = _Instruction(opcode, arguments, level)
+        for side, argument in enumerate(arguments):
+            if isinstance(argument, int):
+                self._note_user(index, argument, instruction, side)
+        self.tiles.setdefault((level, opcode), []).append(instruction)
+        return instruction
+
+    def _note_user(self, index: int, row: int, user: _Instruction | None, side: int) -> None:
+        if row == _Y:
+            place = sum(1 for i, _ in self.y_users if i == index)
+            self.y_users[index, place] = user, side
+        elif _FIRST_CONSTANT <= row < _FIRST_FIXED:
+            column = row - _FIRST_CONSTANT - index * MAX_CONSTANTS
+            self.constant_users[index, column] = user, side
+
+
+def _assemble(
+    expressions: Sequence[Expression], varied: Sequence[Bool[np.ndarray, "constants"]]
+) -> Programs | None:
+    """The programs, or None if there are too many tiles."""
+    assembly = _Assembly()
+    for index, (expression, varies) in enumerate(zip(expressions, varied, strict=True)):
+        if not fits(expression, varies):
+            raise ProgramError(f"too large for a program: {expression.infix}")
+        assembly.add(index, expression, [bool(v) for v in varies])
+    return _lay_out(assembly)
 
 
 def _is_unit(expression: Expression, position: int) -> bool:
@@ -193,9 +232,9 @@ def _is_unit(expression: Expression, position: int) -> bool:
     return prefix[position] == 1.0 and position > 0 and prefix[position - 1] == "div"
 
 
-def _lay_out(tiles, roots, constants, constant_users, y_users) -> Programs | None:
+def _lay_out(assembly: _Assembly) -> Programs | None:
     """Arrays of the sorted instructions; None if there are too many."""
-    needed = sum(math.ceil(len(members) / _TILE) for members in tiles.values())
+    needed = sum(math.ceil(len(members) / _TILE) for members in assembly.tiles.values())
     if needed >= _MAX_TILES:  # One stays free, for the leaves that there are not.
         return None
     opcode = np.full(_MAX_TILES, _NOTHING, np.int32)
@@ -204,7 +243,7 @@ def _lay_out(tiles, roots, constants, constant_users, y_users) -> Programs | Non
     parent, side = np.full(shape, _ROOT, np.int32), np.zeros(shape, np.int32)
 
     ordered: list[list[_Instruction]] = []
-    for _, members in sorted(tiles.items(), key=lambda item: item[0]):
+    for _, members in sorted(assembly.tiles.items(), key=lambda item: item[0]):
         ordered += [members[i : i + _TILE] for i in range(0, len(members), _TILE)]
     for tile, members in enumerate(ordered):
         opcode[tile] = members[0].opcode
@@ -221,23 +260,25 @@ def _lay_out(tiles, roots, constants, constant_users, y_users) -> Programs | Non
         parent[tile, : len(members)] = [instruction.parent for instruction in members]
         side[tile, : len(members)] = [instruction.side for instruction in members]
 
-    constant_parent = np.full(constants.shape, _NOWHERE, np.int32)
-    constant_side = np.zeros(constants.shape, np.int32)
+    constant_parent = np.full(assembly.constants.shape, _NOWHERE, np.int32)
+    constant_side = np.zeros(assembly.constants.shape, np.int32)
     y_parent = np.full((CAPACITY, _LEAVES), _NOWHERE, np.int32)
     y_side = np.zeros((CAPACITY, _LEAVES), np.int32)
     for users, parents, sides in (
-        (constant_users, constant_parent, constant_side),
-        (y_users, y_parent, y_side),
+        (assembly.constant_users, constant_parent, constant_side),
+        (assembly.y_users, y_parent, y_side),
     ):
         for place, (instruction, number) in users.items():
             parents[place] = _ROOT if instruction is None else instruction.row
             sides[place] = number
     result = np.full(CAPACITY, _Y, np.int32)
-    result[: len(roots)] = [root if isinstance(root, int) else root.row for root in roots]
-    return Programs(
-        opcode, arguments, parent, side, result, constants,
+    roots = [root if isinstance(root, int) else root.row for root in assembly.roots]
+    result[: len(roots)] = roots
+    arrays = (
+        opcode, arguments, parent, side, result, assembly.constants, assembly.fixed,
         constant_parent, constant_side, y_parent, y_side,
     )  # fmt: skip
+    return Programs(*map(jnp.asarray, arrays))
 
 
 # --- the machine ------------------------------------------------------------------
@@ -303,7 +344,8 @@ def _start(programs: Programs, constants: Array, y: Array) -> Array:
     # than many a tile.
     memory = jax.lax.empty((_NUM_ROWS, y.size), y.dtype)
     memory = memory.at[_Y].set(y).at[_ONE].set(1.0)
-    flat = jnp.broadcast_to(constants.reshape(-1, 1), (constants.size, y.size))
+    flat = jnp.concatenate([constants.reshape(-1, 1), programs.fixed.reshape(-1, 1)])
+    flat = jnp.broadcast_to(flat, (flat.size, y.size))
     return jax.lax.dynamic_update_slice(memory, flat, (_FIRST_CONSTANT, 0))
 
 
@@ -320,7 +362,7 @@ def evaluate(
 
     Args:
       programs: the expressions.
-      constants: values of their constants, instead of `programs.constants`.
+      constants: values of those that may vary, instead of `programs.constants`.
       y: where.
 
     Returns:

@@ -6,7 +6,7 @@ to a constant that all laws share:
     n log(r^2 + F^2) + m log((r^2 + f^2) / (r^2 + F^2)) + k log(n) + 3 * length
 
 r is the residual of the *integrated* solution relative to the spread of the data, n
-the number of observations, m the smaller of n and 10, k the number of fitted
+the number of observations, m the smaller of n and 5, k the number of fitted
 constants (plain ones, such as the 2 of a square, are not fitted). The first term and
 k log(n) are the BIC. It takes observations for independent witnesses, which holds for
 noise only: what is left below F = 1e-3 is systematic (a solver's tolerance, a
@@ -37,7 +37,7 @@ RELATIVE_FLOOR = 1e-6
 SYSTEMATIC = 1e-3
 """Residuals below this share are not independent from one observation to the next."""
 
-_WITNESSES = 10
+_WITNESSES = 5
 """As how many independent observations a series counts there."""
 
 _LARGEST_WHOLE = 10.0

@@ -140,13 +140,15 @@ class Remark(NamedTuple):
 
 def residual_remark(discovery: Discovery) -> Remark:
     """Whether the residuals of the best law look like independent noise."""
-    left = residuals(discovery)
+    left = [series[np.isfinite(series)] for series in residuals(discovery)]
     spread = np.std(np.concatenate([trajectory.y for trajectory in discovery.trajectories]))
+    if not sum(map(len, left)):
+        return Remark("The best law has no solution over the observed times.", True)
     if np.sqrt(np.mean(np.concatenate(left) ** 2)) <= _NEGLIGIBLE * spread:
         return Remark("The residuals are so small that numerical errors may be all of them.", False)
     changes, expected, deviation = _sign_changes(left)
     correlation = _autocorrelation(left)
-    pairs = sum(len(series) - 1 for series in left)
+    pairs = sum(max(len(series) - 1, 0) for series in left)
     counted = (
         f"they change sign {changes} time{'' if changes == 1 else 's'} where chance would give "
         f"about {expected:.0f} (autocorrelation {correlation:.2f})"

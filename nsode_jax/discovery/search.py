@@ -62,10 +62,9 @@ def draft_laws(
     starts: list[Start] = []
     owners: list[int] = []
     for i, law in enumerate(laws):
-        if fits(law):
-            options = starts_of(law)
-            starts += options
-            owners += [i] * len(options)
+        options = [start for start in starts_of(law) if fits(start.expression, start.free)]
+        starts += options
+        owners += [i] * len(options)
     constants, errors = fit_integrals(form, starts)
     best: dict[int, Draft] = {}
     for start, owner, values, error in zip(starts, owners, constants, errors, strict=True):
@@ -162,7 +161,7 @@ def evolve(
         for law, source in _children(parents, rng, scale):
             key = law.skeleton.unsigned_key
             # A skeleton once tried may be tried again from other constants, but not often.
-            if (key in tried and rng.random() > 0.05) or length(law) > MAX_LENGTH or not fits(law):
+            if (key in tried and rng.random() > 0.05) or length(law) > MAX_LENGTH:
                 continue
             tried.add(key)
             laws.append(law)

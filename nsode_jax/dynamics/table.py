@@ -315,6 +315,8 @@ def _read_frame(lines: list[str], layout: _Layout, file: str) -> tuple[pd.DataFr
 
     columns = range(layout.width + 1)  # One more shows which rows are too long.
     first = layout.delimiter.join("0" for _ in columns)  # pandas insists that one row has it.
+    # Older pandas drop the last digits, unless asked not to; newer ones warn if asked.
+    old = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
     try:
         frame = pd.read_csv(
             io.StringIO("\n".join([first, *lines])),
@@ -327,6 +329,7 @@ def _read_frame(lines: list[str], layout: _Layout, file: str) -> tuple[pd.DataFr
             skipinitialspace=True,
             skip_blank_lines=False,
             low_memory=False,
+            **({"float_precision": "round_trip"} if old else {}),
         )
     except (ValueError, OverflowError) as error:
         reason = " ".join(str(error).split())

@@ -34,8 +34,13 @@ if TYPE_CHECKING:
 Prefix = tuple[str | float, ...]
 
 _PLACEHOLDERS = (CONSTANT, NEGATIVE_CONSTANT)
-_MAX_CONSTANT = 1e15
+_MAX_CONSTANT = 1e60  # In the units of the data constants may be very large.
 _MAX_WHOLE_EXPONENT = 100
+
+
+_MAX_CHARACTERS = 20_000
+_MAX_PARTS = 1_000
+"""Of a formula in text: longer ones are no laws, and would exhaust Python's stack."""
 
 
 class ExpressionError(ValueError):
@@ -171,8 +176,11 @@ class Expression:
         of the operator table (`ln` is `log`). Nothing in the text is executed.
 
         Raises:
-          ExpressionError: naming the position, for any other text.
+          ExpressionError: naming the position, for any other text, for one of more
+            than 20,000 characters or 1,000 parts, and for what is no text.
         """
+        if not isinstance(text, str):
+            raise ExpressionError(f"a formula must be text, got {type(text).__name__}")
         return cls(tuple(_Parser(text).parse()))
 
     @property
@@ -250,7 +258,7 @@ def checked_number(value: float) -> float:
     """The same value, if an expression may hold it as a constant.
 
     Raises:
-      NotRepresentable: if it is NaN or its size is above 1e15.
+      NotRepresentable: if it is NaN or its size is above 1e60.
     """
     if not abs(value) <= _MAX_CONSTANT:
         raise NotRepresentable(f"constant out of range: {value}")
@@ -515,7 +523,8 @@ def _to_latex(prefix: Prefix, digits: int) -> str:
 
 
 _TOKEN = re.compile(
-    r"\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)|(\w+)|(\*\*|[-+*/^()]))"
+    r"\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)|(\w+)|(\*\*|[-+*/^()]))",
+    re.ASCII,
 )
 _MAX_DEPTH = 100
 
@@ -536,6 +545,8 @@ class _Parser:
         self._next = 0
         self._depth = 0
         position = 0
+        if len(text) > _MAX_CHARACTERS:
+            raise self._error(f"more than {_MAX_CHARACTERS} characters", _MAX_CHARACTERS)
         stripped = text.rstrip()
         while position < len(stripped):
             match = _TOKEN.match(stripped, position)
@@ -546,6 +557,8 @@ class _Parser:
             kind = ("number", "name", "sign")[match.lastindex - 1]
             self._tokens.append((kind, match.group(match.lastindex), match.start(match.lastindex)))
             position = match.end()
+            if len(self._tokens) > _MAX_PARTS:
+                raise self._error(f"more than {_MAX_PARTS} parts", position)
         self._tokens.append(("end", "", len(stripped)))
 
     def parse(self) -> list[str | float]:
@@ -556,7 +569,9 @@ class _Parser:
         return prefix
 
     def _error(self, what: str, position: int) -> ExpressionError:
-        return ExpressionError(f"cannot read the formula {self._text!r}: {what} at {position + 1}")
+        shown = self._text if len(self._text) <= 200 else self._text[:199] + "…"
+        what = what if len(what) <= 200 else what[:199] + "…"
+        return ExpressionError(f"cannot read the formula {shown!r}: {what} at {position + 1}")
 
     def _peek(self, ahead: int = 0) -> tuple[str, str, int]:
         return self._tokens[min(self._next + ahead, len(self._tokens) - 1)]
