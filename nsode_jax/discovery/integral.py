@@ -11,6 +11,7 @@ Constants are varied relative to their effect, so nothing here depends on the un
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +29,7 @@ from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression, Skeleton
 from nsode_jax.expressions.operators import CONSTANT, NEGATIVE_CONSTANT, OPERATORS
 
-INTERPOLATION_FLOOR = 1e-4
+INTERPOLATION_FLOOR = 3e-5
 """Residual, in standard deviations of the data, that interpolation leaves undecided."""
 
 _GRID = 64
@@ -162,6 +163,7 @@ def _interpolation(
     return result
 
 
+@functools.lru_cache(maxsize=8192)
 def linear_constants(skeleton: Skeleton) -> Bool[np.ndarray, "constants"]:
     """Constants in which, jointly and with the others held, f is affine."""
     counter = iter(range(skeleton.num_constants))
@@ -185,6 +187,7 @@ def linear_constants(skeleton: Skeleton) -> Bool[np.ndarray, "constants"]:
 
     linear = np.zeros(skeleton.num_constants, bool)
     linear[list(walk(0)[0])] = True
+    linear.flags.writeable = False
     return linear
 
 

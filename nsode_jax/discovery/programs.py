@@ -150,6 +150,7 @@ class _Assembly:
         self.constants = np.zeros((CAPACITY, MAX_CONSTANTS))
         self.fixed = np.zeros((CAPACITY, MAX_FIXED))
         self.roots: list[int | _Instruction] = []
+        self._leaves = [0] * CAPACITY  # Of y, so far.
         # Who uses a leaf, None for nobody but the result, and on which side.
         self.constant_users: dict[tuple[int, int], tuple[_Instruction | None, int]] = {}
         self.y_users: dict[tuple[int, int], tuple[_Instruction | None, int]] = {}
@@ -207,8 +208,8 @@ class _Assembly:
 
     def _note_user(self, index: int, row: int, user: _Instruction | None, side: int) -> None:
         if row == _Y:
-            place = sum(1 for i, _ in self.y_users if i == index)
-            self.y_users[index, place] = user, side
+            self.y_users[index, self._leaves[index]] = user, side
+            self._leaves[index] += 1
         elif _FIRST_CONSTANT <= row < _FIRST_FIXED:
             column = row - _FIRST_CONSTANT - index * MAX_CONSTANTS
             self.constant_users[index, column] = user, side

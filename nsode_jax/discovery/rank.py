@@ -6,13 +6,13 @@ to a constant that all laws share:
     n log(r^2 + F^2) + m log((r^2 + f^2) / (r^2 + F^2)) + k log(n) + 3 * length
 
 r is the residual of the *integrated* solution relative to the spread of the data, n
-the number of observations, m the smaller of n and 5, k the number of fitted
+the number of observations, m the smaller of n and 10, k the number of fitted
 constants (plain ones, such as the 2 of a square, are not fitted). The first term and
 k log(n) are the BIC. It takes observations for independent witnesses, which holds for
 noise only: what is left below F = 1e-3 is systematic (a solver's tolerance, a
 sensor's drift, a curve that nearly is the right one), smooth over the whole series,
 and counts as m observations. Otherwise long formulas would be bought with digits
-that nobody measured. Below f, 1e-6 or the rounding of the data if that is coarser,
+that nobody measured. Below f, 1e-5 or the rounding of the data if that is coarser,
 nothing counts. The last term is a prior over formulas, at 1.5 nats per token, in
 which some tokens count more (`length`).
 """
@@ -31,13 +31,13 @@ from nsode_jax.expressions.expression import Expression, subtree_end
 TOKEN_COST = 3.0
 """Score of one token of a formula: twice 1.5 nats."""
 
-RELATIVE_FLOOR = 1e-6
+RELATIVE_FLOOR = 1e-5
 """Residuals below this share of the data's spread count as equally small."""
 
 SYSTEMATIC = 1e-3
 """Residuals below this share are not independent from one observation to the next."""
 
-_WITNESSES = 5
+_WITNESSES = 10
 """As how many independent observations a series counts there."""
 
 _LARGEST_WHOLE = 10.0

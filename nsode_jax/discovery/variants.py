@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 import numpy as np
@@ -27,6 +28,7 @@ def canonical_or_none(expression: Expression) -> Expression | None:
         return None
 
 
+@functools.lru_cache(maxsize=8192)
 def exponent_constants(skeleton: Skeleton) -> Bool[np.ndarray, "constants"]:
     """Which constants are exponents of a power."""
     found, index = np.zeros(skeleton.num_constants, bool), 0
@@ -37,6 +39,7 @@ def exponent_constants(skeleton: Skeleton) -> Bool[np.ndarray, "constants"]:
         if token in (CONSTANT, NEGATIVE_CONSTANT):
             found[index] = i in ends  # The second argument starts where the first ends.
             index += 1
+    found.flags.writeable = False
     return found
 
 

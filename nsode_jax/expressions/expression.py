@@ -36,6 +36,8 @@ Prefix = tuple[str | float, ...]
 _PLACEHOLDERS = (CONSTANT, NEGATIVE_CONSTANT)
 _MAX_CONSTANT = 1e60  # In the units of the data constants may be very large.
 _MAX_WHOLE_EXPONENT = 100
+_SKELETON_TOKENS = {*OPERATORS, VARIABLE, UNIT, *_PLACEHOLDERS}
+_ARITIES = {token: operator.arity for token, operator in OPERATORS.items()}
 
 
 _MAX_CHARACTERS = 20_000
@@ -58,11 +60,13 @@ def subtree_end(prefix: Sequence[str | float], start: int) -> int:
       ExpressionError: if the subtree is incomplete.
     """
     open_slots, position = 1, start
-    while open_slots:
-        if position >= len(prefix):
-            raise ExpressionError("the expression is incomplete: an operator lacks an argument")
-        open_slots += arity(prefix[position]) - 1
-        position += 1
+    try:
+        while open_slots:
+            open_slots += _ARITIES.get(prefix[position], 0) - 1
+            position += 1
+    except IndexError:
+        message = "the expression is incomplete: an operator lacks an argument"
+        raise ExpressionError(message) from None
     return position
 
 
@@ -97,12 +101,12 @@ class Skeleton:
 
     def __post_init__(self):
         for token in self.tokens:
-            if token not in OPERATORS and token not in (VARIABLE, UNIT, *_PLACEHOLDERS):
+            if token not in _SKELETON_TOKENS:
                 raise ExpressionError(f"unknown token in a skeleton: {token!r}")
         if not self.tokens or subtree_end(self.tokens, 0) != len(self.tokens):
             raise ExpressionError("a skeleton must be one complete expression")
 
-    @property
+    @functools.cached_property
     def key(self) -> str:
         """The skeleton as text; equal keys mean equal skeletons."""
         return " ".join(self.tokens)
@@ -112,12 +116,12 @@ class Skeleton:
         """The inverse of `key`."""
         return cls(tuple(key.split()))
 
-    @property
+    @functools.cached_property
     def unsigned_key(self) -> str:
         """The key with the signs of the constants left out."""
         return " ".join(CONSTANT if t == NEGATIVE_CONSTANT else t for t in self.tokens)
 
-    @property
+    @functools.cached_property
     def num_constants(self) -> int:
         """How many constants the skeleton holds."""
         return sum(token in _PLACEHOLDERS for token in self.tokens)
@@ -193,7 +197,7 @@ class Expression:
         """Number of operators, variables and constants (paper, section 2.1)."""
         return len(self.prefix)
 
-    @property
+    @functools.cached_property
     def constants(self) -> tuple[float, ...]:
         """Constants in prefix order; the 1 of a plain reciprocal is not one."""
         units = _unit_positions(self.prefix)
@@ -201,7 +205,7 @@ class Expression:
             t for i, t in enumerate(self.prefix) if not isinstance(t, str) and i not in units
         )
 
-    @property
+    @functools.cached_property
     def skeleton(self) -> Skeleton:
         """The expression without the values of its constants."""
         units = _unit_positions(self.prefix)
