@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 
 from nsode_jax.discovery.rank import (
+    TOKEN_COST,
     Fit,
     is_plain,
     length,
     rank,
     residual_floor,
     score,
+    scores,
     spread_of,
     weights_of,
 )
@@ -62,9 +64,9 @@ def test_score_is_the_documented_formula():
     law = Expression.from_infix("0.53*y - 0.001*y**2")
     # Nine tokens, the exponent of the square free: 8; two fitted constants.
     length_and_constants = 2 * math.log(50) + 3.0 * 8
-    expected = 45 * math.log(0.01**2 + 1e-6) + 5 * math.log(0.01**2 + 1e-12)
+    expected = 40 * math.log(0.01**2 + 1e-6) + 10 * math.log(0.01**2 + 1e-10)
     assert score(law, 0.01, 50) == pytest.approx(expected + length_and_constants)
-    few = 4 * math.log(0.01**2 + 1e-12) + 2 * math.log(4) + 3.0 * 8
+    few = 4 * math.log(0.01**2 + 1e-10) + 2 * math.log(4) + 3.0 * 8
     assert score(law, 0.01, 4) == pytest.approx(few)
 
 
@@ -118,4 +120,22 @@ def test_floor_follows_the_rounding_of_the_data():
     y = np.array([9.6, 18.3, 29.0, 47.2, 661.8])
     rounded = Trajectory(np.arange(5.0), y)
     assert residual_floor([rounded]) == pytest.approx(0.1 / math.sqrt(12) / y.std())
-    assert residual_floor([DATA]) == 1e-6
+    assert residual_floor([DATA]) == 1e-5
+
+
+def test_a_law_that_ends_just_beyond_the_data_costs_more():
+    """The data lie between 0.3 and 3.5; the root of 3.7 - y ends at once."""
+    edge, pole, tame = "0.2*sqrt(3.7 - y)", "0.2/(3.7 - y)", "0.2*exp(3.7 - y)"
+    assert _order(_fit(edge, 0.1), _fit(tame, 0.1))[0] == tame
+    assert _order(_fit(pole, 0.1), _fit("0.2/(93.7 - y)", 0.1))[0] == "0.2/(93.7 - y)"
+    # Where y is positive, the root and the reciprocal of y itself are as good as any.
+    plain, root = scores([_fit("0.2*y", 0.1), _fit("0.2*sqrt(y)", 0.1)], [DATA])
+    assert root - plain == TOKEN_COST
+
+
+def test_precise_values_count_more():
+    doubled = Trajectory(T, DATA.y, noise=np.where(T < 2, 1.0, 2.0))
+    early = np.average(
+        (DATA.y - np.average(DATA.y, weights=doubled.weights**2)) ** 2, weights=doubled.weights**2
+    )
+    assert spread_of([doubled]) == pytest.approx(np.sqrt(early * np.mean(doubled.weights**2)))

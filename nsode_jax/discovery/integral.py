@@ -23,6 +23,7 @@ from jaxtyping import Array, Bool, Float
 
 from nsode_jax.discovery import programs as programs_module
 from nsode_jax.discovery.programs import CAPACITY, MAX_CONSTANTS, Programs, fits, pack
+from nsode_jax.discovery.rank import spread_of
 from nsode_jax.discovery.smoothing import monotone_curve
 from nsode_jax.discovery.variants import exponent_constants
 from nsode_jax.dynamics.trajectory import Trajectory
@@ -56,7 +57,7 @@ class IntegralForm:
       target: the data likewise, in standard deviations, shape [grid].
       remainder: sum of squares that no f can explain, in the same units squared.
       count: number of observations.
-      spread: the standard deviation of the data about the mean of each trajectory.
+      spread: of the data, see `spread_of`.
       y0s: smoothed value at the first time, per trajectory.
     """
 
@@ -71,22 +72,21 @@ class IntegralForm:
     @classmethod
     def from_trajectories(cls, trajectories: Sequence[Trajectory]) -> IntegralForm:
         """Smooths the data and lays out the quadrature."""
-        centered = [trajectory.y - trajectory.y.mean() for trajectory in trajectories]
-        target = np.concatenate(centered)
-        spread = float(np.sqrt(np.mean(target**2))) or 1.0
+        spread = spread_of(trajectories)
+        target = np.concatenate([_centered(t.y, t.weights) for t in trajectories]) / spread
         curves = [_quadrature(trajectory) for trajectory in trajectories]
         grid = _grid(
             np.concatenate([nodes for nodes, _, _ in curves]),
             np.concatenate([weights.ravel() for _, weights, _ in curves]),
         )
         blocks = []
-        for nodes, weights, _ in curves:
+        for trajectory, (nodes, weights, _) in zip(trajectories, curves, strict=True):
             # [intervals, order, grid] --> increments [intervals, grid]
             parts = _interpolation(grid, nodes).reshape(*weights.shape, grid.size)
             increments = (parts * weights[..., None]).sum(axis=1)
             integrals = np.concatenate([np.zeros((1, grid.size)), np.cumsum(increments, axis=0)])
-            blocks.append((integrals - integrals.mean(axis=0)) / spread)
-        design, target = np.concatenate(blocks), target / spread
+            blocks.append(_centered(integrals, trajectory.weights) / spread)
+        design = np.concatenate(blocks)
         q, r = np.linalg.qr(design)
         reduced = q.T @ target
         matrix = np.zeros((grid.size, grid.size))
@@ -109,6 +109,15 @@ class IntegralForm:
             matrix=self.matrix * (a / c),
             y0s=tuple((y0 - b) / a for y0 in self.y0s),
         )
+
+
+def _centered(
+    values: Float[np.ndarray, "time *columns"], weights: Float[np.ndarray, "time"]
+) -> Float[np.ndarray, "time *columns"]:
+    """Weighted values about their weighted mean, which is a free constant's optimum."""
+    squares = weights**2 / np.sum(weights**2)
+    mean = np.tensordot(squares, values, axes=1)
+    return ((values - mean).T * weights).T
 
 
 def _quadrature(

@@ -108,8 +108,8 @@ def covariance(
 ) -> Float[np.ndarray, "constants constants"] | None:
     """Covariance of the constants of a fitted law, from the linearized solution.
 
-    Noise is taken as independent and equally large everywhere; its variance is the
-    sum of squares over the degrees of freedom.
+    Noise is taken as independent; its variance is the weighted sum of squares over the
+    degrees of freedom.
 
     Returns:
       Shape [constants, constants], zero for those that are not fitted; None where
@@ -153,6 +153,7 @@ class _Problem:
             [np.abs(self.constants[self.free]), np.full(len(trajectories), self.spread)]
         )
         self.data = np.concatenate([trajectory.y for trajectory in trajectories])
+        self.weights = np.concatenate([trajectory.weights for trajectory in trajectories])
         self.atol = _SOLVER_TOLERANCE * float(np.abs(self.data).max())
         self.best_rms, self.best = math.inf, np.zeros(self.scale.size)
 
@@ -172,7 +173,8 @@ class _Problem:
         solved = self._solve(parameters, [[y0] for y0 in self.first_values(parameters)])
         values = np.concatenate([solution[0] for solution in solved])
         with np.errstate(all="ignore"):
-            residual = np.clip((values - self.data) / self.spread, -FAILED, FAILED)
+            residual = self.weights * (values - self.data) / self.spread
+            residual = np.clip(residual, -FAILED, FAILED)
         if not np.isfinite(residual).all():
             return np.full(self.data.shape, FAILED)
         rms = float(np.sqrt(np.mean(residual**2)))
@@ -204,7 +206,8 @@ class _Problem:
             moved[i] += steps[i]
             solved = self._solve(moved, [[y0] for y0 in firsts])
             jacobian[:, i] = (np.concatenate([s[0] for s in solved]) - base) / steps[i]
-        return np.nan_to_num(jacobian / self.spread, nan=0.0, posinf=0.0, neginf=0.0)
+        jacobian *= self.weights[:, None] / self.spread
+        return np.nan_to_num(jacobian, nan=0.0, posinf=0.0, neginf=0.0)
 
     def _solve(
         self, parameters: Float[np.ndarray, "parameters"], y0s: Sequence[Sequence[float]]

@@ -14,7 +14,7 @@ sensor's drift, a curve that nearly is the right one), smooth over the whole ser
 and counts as m observations. Otherwise long formulas would be bought with digits
 that nobody measured. Below f, 1e-5 or the rounding of the data if that is coarser,
 nothing counts. The last term is a prior over formulas, at 1.5 nats per token, in
-which some tokens count more (`length`).
+which some tokens count more (`length`), to which `EDGE_COST` adds.
 """
 
 from __future__ import annotations
@@ -52,6 +52,10 @@ the logistic law, with fewer tokens. sin(y) itself is an angle's law, and no suc
 
 _VARIABLE_EXPONENT_COST = 2.0
 
+EDGE_COST = 9.0
+"""Score of a law that ends, or has a pole, just beyond the data. Few real laws do, but
+the square root or the reciprocal of a shifted y bends to fit much."""
+
 _FREE_EXPONENT_COST = 3.0
 """An exponent such as 1.38 bends a power to fit nearly any curve."""
 
@@ -63,10 +67,11 @@ class Fit:
     Attributes:
       expression: the law f, constants fitted, in the data's units.
       y0s: fitted value at the first time, per trajectory.
-      residual_rms: root mean square of solution minus data, in units of y; inf if
-        the law has no solution over the observed times.
-      r2: share of the data's variance that the solution explains, at most 1;
-        -inf without a solution.
+      residual_rms: root mean square of solution minus data, in units of y, each value
+        weighted by its precision; inf if the law has no solution over the observed
+        times.
+      r2: share of the data's variance that the solution explains, weighted likewise,
+        at most 1; -inf without a solution.
       converged: whether the last least-squares fit of the solution met its
         tolerance; False for laws that were never fitted that far.
       source: index of the proposal that the law descends from.
@@ -119,8 +124,15 @@ def length(expression: Expression) -> float:
 
 
 def spread_of(trajectories: Sequence[Trajectory]) -> float:
-    """Standard deviation of the data about the mean of each trajectory, in units of y."""
-    squares = sum(float(((t.y - t.y.mean()) ** 2).sum()) for t in trajectories)
+    """Standard deviation of the data about the mean of each trajectory, in units of y.
+
+    Values count as precisely as they were measured, here and in residuals.
+    """
+    squares = 0.0
+    for trajectory in trajectories:
+        weights = trajectory.weights
+        mean = np.average(trajectory.y, weights=weights**2)
+        squares += float(((weights * (trajectory.y - mean)) ** 2).sum())
     return math.sqrt(squares / sum(len(t) for t in trajectories)) or 1.0
 
 
@@ -174,7 +186,33 @@ def scores(fits: Sequence[Fit], trajectories: Sequence[Trajectory]) -> list[floa
     """The score of each fit, lower is better; inf for those that diverge."""
     spread, floor = spread_of(trajectories), residual_floor(trajectories)
     count = sum(len(trajectory) for trajectory in trajectories)
-    return [score(fit.expression, fit.residual_rms / spread, count, floor) for fit in fits]
+    nearby = _nearby(trajectories)
+    return [
+        score(fit.expression, fit.residual_rms / spread, count, floor)
+        + (0.0 if _is_tame(fit.expression, nearby) else EDGE_COST)
+        for fit in fits
+    ]
+
+
+def _nearby(trajectories: Sequence[Trajectory]) -> Float[np.ndarray, "values"]:
+    """The observed range and half of it on either side; 0 is not passed."""
+    y = np.concatenate([trajectory.y for trajectory in trajectories])
+    low, high = float(y.min()), float(y.max())
+    margin = (high - low) / 2
+    below = low - margin if low < 0 else max(low - margin, low / 10)
+    above = high + margin if high > 0 else min(high + margin, high / 10)
+    return np.linspace(below, above, 200)
+
+
+def _is_tame(expression: Expression, nearby: Float[np.ndarray, "values"]) -> bool:
+    """Whether a law has neither an edge of its domain nor a pole near the data."""
+    rates = expression.evaluate(nearby)
+    if not np.isfinite(rates).all():
+        return False
+    # Across a pole f changes its sign between large values, across a zero between small ones.
+    flips = np.flatnonzero(np.sign(rates[1:]) != np.sign(rates[:-1]))
+    smaller = np.minimum(np.abs(rates[1:]), np.abs(rates[:-1]))[flips]
+    return not (smaller > np.median(np.abs(rates))).any()
 
 
 def weights_of(values: Sequence[float]) -> list[float]:

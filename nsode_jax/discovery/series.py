@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 from scipy.optimize import isotonic_regression
 
+from nsode_jax.discovery.smoothing import noise_profile
 from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError, clean
 
 MAX_POINTS = 300
@@ -63,7 +65,15 @@ def _is_several(values: Any) -> bool:
 def _prepare(t: Any, y: Any, max_points: int) -> tuple[Trajectory, list[str]]:
     trajectory, cleaning_notes = clean(t, y)
     trajectory, thinning_notes = thin(trajectory, max_points)
-    return trajectory, [*cleaning_notes, *thinning_notes, *_warnings(trajectory)]
+    notes = [*cleaning_notes, *thinning_notes, *_warnings(trajectory)]
+    noise = noise_profile(trajectory.t, trajectory.y)
+    if noise is not None:
+        trajectory = dataclasses.replace(trajectory, noise=noise)
+        notes.append(
+            "The noise grows with the values; they were weighted accordingly, in R2 and "
+            "residuals too."
+        )
+    return trajectory, notes
 
 
 def thin(

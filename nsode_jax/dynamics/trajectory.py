@@ -24,6 +24,8 @@ class Trajectory:
     Attributes:
       t: observation times, finite and strictly increasing.
       y: observed values, finite.
+      noise: how noisy each value is relative to the others, positive; None if all
+        are alike. A value counts as 1 / noise^2 in fits.
 
     Raises:
       TrajectoryError: if the arrays are not that.
@@ -31,10 +33,12 @@ class Trajectory:
 
     t: Float[np.ndarray, "time"]
     y: Float[np.ndarray, "time"]
+    noise: Float[np.ndarray, "time"] | None = None
 
     def __post_init__(self):
-        for name in ("t", "y"):
-            object.__setattr__(self, name, np.array(getattr(self, name), dtype=np.float64))
+        for name in ("t", "y", "noise"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, np.array(getattr(self, name), dtype=np.float64))
         if self.t.ndim != 1 or self.t.shape != self.y.shape or not self.t.size:
             raise TrajectoryError(
                 "A trajectory needs as many times as values, at least one of each; "
@@ -44,6 +48,15 @@ class Trajectory:
             raise TrajectoryError("A trajectory's times and values must be finite.")
         if not (np.diff(self.t) > 0).all():
             raise TrajectoryError("A trajectory's times must be strictly increasing.")
+        if self.noise is not None and (
+            self.noise.shape != self.t.shape or not (0 < self.noise).all()
+        ):
+            raise TrajectoryError("A trajectory's noise must be positive, one for each value.")
+
+    @property
+    def weights(self) -> Float[np.ndarray, "time"]:
+        """1 / noise: what residuals are multiplied by; ones if all values are alike."""
+        return np.ones(self.t.size) if self.noise is None else 1.0 / self.noise
 
     def __len__(self) -> int:
         return self.t.size
