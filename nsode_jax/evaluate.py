@@ -12,13 +12,15 @@ import math
 import pathlib
 import sys
 import time
+import zlib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from nsode_jax.discovery.discover import DiscoveryError, discover
+from nsode_jax.discovery.discover import EFFORTS, DiscoveryError, discover
+from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import TrajectoryError
 from nsode_jax.evaluation.metrics import (
     METRICS,
@@ -32,8 +34,12 @@ from nsode_jax.evaluation.metrics import (
 from nsode_jax.evaluation.testsets import TEST_SETS, Problem
 from nsode_jax.expressions.expression import Expression
 
-_SETTINGS = ("weights", "beams", "samples", "seed")
+_SEARCH = ("weights", "effort", "beams", "samples", "seed")
+_SETTINGS = (*_SEARCH, "noise", "drop")
+_GOOD_R2 = 0.9
+"""ODEBench's threshold for a solution."""
 _LINE_START = '{"name": '
+_MAX_SOLVER_STEPS = 20_000
 _COLUMNS = "{:<28} {:<34} {:>8} {:>8} {:>9} {:>6}"
 
 
@@ -42,21 +48,27 @@ class EvaluationError(Exception):
 
 
 def evaluate_problem(problem: Problem, settings: dict[str, Any]) -> dict[str, Any]:
-    """Discovers the law from the problem's clean trajectory and scores all candidates.
+    """Discovers the law from the problem's trajectory and scores all candidates.
 
     Args:
       problem: the law, its initial value and its time grid.
-      settings: `weights`, `beams`, `samples` and `seed`, as `discover` takes them.
+      settings: `weights`, `effort`, `beams`, `samples` and `seed`, as `discover` takes
+        them; `noise` and `drop`, see `observe`.
 
     Returns:
       One line of the result file. `candidates` come in the order of discovery's
       ranking; `rank` gives, for each metric, the first candidate that satisfies
       it (from 1) or None; `error` says why there are no candidates.
+      `reconstruction_r2` compares the first candidate's solution from the true initial
+      value with the clean trajectory, `generalization_r2` the one from the problem's
+      other initial value, if there is one; None where there is no solution.
     """
     y = problem.solve()
+    t, observed = observe(problem, y, settings["noise"], settings["drop"], settings["seed"])
     start = time.perf_counter()
     try:
-        candidates, error = discover(problem.t, y, **settings).candidates, None
+        found = discover(t, observed, **{name: settings[name] for name in _SEARCH})
+        candidates, error = found.candidates, None
     except (TrajectoryError, DiscoveryError) as refusal:
         candidates, error = (), str(refusal)
     seconds = time.perf_counter() - start
@@ -70,6 +82,7 @@ def evaluate_problem(problem: Problem, settings: dict[str, Any]) -> dict[str, An
         **settings,
         "seconds": round(seconds, 3),
         "error": error,
+        **(_solution_scores(problem, y, candidates[0].expression) if candidates else {}),
         "rank": {metric: first_rank(scores, metric) for metric in METRICS},
         "candidates": [
             {
@@ -83,6 +96,44 @@ def evaluate_problem(problem: Problem, settings: dict[str, Any]) -> dict[str, An
             for candidate, score in zip(candidates, scores)
         ],
     }
+
+
+def observe(
+    problem: Problem, y: Float[np.ndarray, "time"], noise: float, drop: float, seed: int
+) -> tuple[Float[np.ndarray, "kept"], Float[np.ndarray, "kept"]]:
+    """A clean trajectory as it would be measured, by ODEBench's protocol.
+
+    Args:
+      problem: whose trajectory it is; each has its own random numbers.
+      y: the clean trajectory, shape [time].
+      noise: sigma of y (1 + sigma xi) with standard normal xi.
+      drop: share of the points that is lost, drawn uniformly.
+      seed: of the random numbers.
+
+    Returns:
+      Times and values of the points that are left.
+    """
+    rng = np.random.default_rng([seed, zlib.crc32(problem.name.encode())])
+    noisy = y * (1 + noise * rng.standard_normal(y.size))
+    count = round(y.size * (1 - drop))
+    kept = np.sort(rng.choice(y.size, count, replace=False))
+    return problem.t[kept], noisy[kept]
+
+
+def _solution_scores(
+    problem: Problem, y: Float[np.ndarray, "time"], law: Expression
+) -> dict[str, float | None]:
+    """How well the law's solutions meet the clean ones, from both initial values."""
+
+    def compare(truth: Float[np.ndarray, "time"], y0: float) -> float | None:
+        solution = solve(law, y0, problem.t, max_steps=_MAX_SOLVER_STEPS)
+        return None if solution is None else _finite(r2(truth, solution))
+
+    scores = {"reconstruction_r2": compare(y, problem.y0)}
+    if problem.other_y0 is not None:
+        other = problem.solve(problem.other_y0)
+        scores["generalization_r2"] = compare(other, problem.other_y0)
+    return scores
 
 
 def _score(
@@ -188,6 +239,11 @@ def _totals(results: Sequence[dict[str, Any]]) -> str:
         ranks = [result["rank"][metric] for result in results]
         found, first = sum(r is not None for r in ranks), sum(r == 1 for r in ranks)
         lines.append(f"  {metric:<24} {found:>10} {first:>17}")
+    for name in ("reconstruction", "generalization"):
+        key = f"{name}_r2"
+        if any(key in result for result in results):
+            good = sum((result.get(key) or -math.inf) > _GOOD_R2 for result in results)
+            lines.append(f"  {name + ' R2 > 0.9':<40} {good / len(results):>10.1%}")
     return "\n".join(lines) + "\n"
 
 
@@ -207,9 +263,25 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--weights", default="small", help="name of shipped weights, or a folder (default: small)"
     )
-    parser.add_argument("--beams", type=int, default=64, help="beams (default: 64)")
     parser.add_argument(
-        "--samples", type=int, default=64, help="laws drawn beside the beams (default: 64)"
+        "--effort",
+        default="default",
+        choices=tuple(EFFORTS),
+        help="how much work a discovery is (default: default)",
+    )
+    parser.add_argument("--beams", type=int, help="beams per view (default: by the effort)")
+    parser.add_argument(
+        "--samples", type=int, help="laws drawn beside the beams (default: by the effort)"
+    )
+    parser.add_argument(
+        "--noise",
+        type=float,
+        default=0.0,
+        metavar="SIGMA",
+        help="noise as a share of each value (default: 0)",
+    )
+    parser.add_argument(
+        "--drop", type=float, default=0.0, metavar="SHARE", help="share of points lost (default: 0)"
     )
     parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
     parser.add_argument(
@@ -225,11 +297,11 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     if unknown or not arguments.sets:
         what = f"unknown test set {unknown[0]!r}" if unknown else "--sets names no test set"
         raise EvaluationError(f"{what}: known are {', '.join(TEST_SETS)}")
-    for name, least in (("beams", 1), ("samples", 0)):
-        if getattr(arguments, name) < least:
-            raise EvaluationError(
-                f"--{name} must be at least {least}, got {getattr(arguments, name)}"
-            )
+    for name, limit in (("beams", math.inf), ("samples", math.inf), ("noise", 1), ("drop", 0.9)):
+        value = getattr(arguments, name)
+        if value is not None and not 0 <= value <= limit:
+            range_of = "at least 0" if limit == math.inf else f"between 0 and {limit}"
+            raise EvaluationError(f"--{name} must be {range_of}, got {value}")
     return arguments
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from nsode_jax import evaluate
 from nsode_jax.dynamics.trajectory import TrajectoryError
-from nsode_jax.evaluation.testsets import textbook
+from nsode_jax.evaluation.testsets import odebench, textbook
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.modeling.pretrained import WeightsError
 
@@ -38,7 +38,7 @@ class FakeDiscover:
     def __init__(self):
         self.calls = 0
 
-    def __call__(self, t, y, *, weights, beams, samples, seed):
+    def __call__(self, t, y, *, weights, effort, beams, samples, seed):
         self.calls += 1
         assert t.shape == y.shape == (1024,)
         problem = next(p for p in textbook() if p.y0 == y[0] and np.allclose(p.solve(), y))
@@ -69,7 +69,8 @@ def test_one_line_per_problem_and_the_totals(fake, tmp_path, capsys):
     assert [result["name"] for result in results] == [problem.name for problem in textbook()]
     first = results[0]
     assert first["truth"] == "0.6*y**2 + 2*y + 0.1"
-    settings = dict(weights="small", beams=64, samples=64, seed=0)
+    settings = dict(weights="small", effort="default", beams=None, samples=None, seed=0)
+    settings |= dict(noise=0.0, drop=0.0)
     assert {name: first[name] for name in settings} == settings
     assert first["rank"] == dict.fromkeys(first["rank"], 2)
     wrong, right = first["candidates"]
@@ -82,9 +83,10 @@ def test_one_line_per_problem_and_the_totals(fake, tmp_path, capsys):
 
     output = capsys.readouterr().out
     assert "of 12 problems" in output
-    totals = {line.split()[0]: line.split()[1:] for line in output.splitlines()[-6:] if line}
+    totals = {line.split()[0]: line.split()[1:] for line in output.splitlines()[-7:] if line}
     assert totals["skeleton"] == ["11", "0"]
     assert totals["skeleton_and_allclose"] == ["11", "0"]
+    assert totals["reconstruction"][-1] == "0.0%"  # The first candidate is always wrong.
 
 
 def test_a_run_goes_on_where_it_was_killed(fake, tmp_path, capsys):
@@ -105,7 +107,7 @@ def test_results_of_other_settings_are_not_mixed(fake, tmp_path, capsys):
     capsys.readouterr()
     assert run(tmp_path, "--beams", "7") == 2
     error = capsys.readouterr().err
-    assert "holds results of beams 64" in error and error.count("\n") == 1
+    assert "holds results of beams None" in error and error.count("\n") == 1
     assert len(lines(tmp_path)) == 12
 
 
@@ -117,9 +119,12 @@ def test_results_of_other_settings_are_not_mixed(fake, tmp_path, capsys):
             "unknown test set 'textbok': known are iv, constants, skeletons, iv-163, textbook",
         ),
         (["--sets", ","], "names no test set"),
-        (["--beams", "0"], "--beams must be at least 1, got 0"),
+        (["--beams", "-1"], "--beams must be at least 0, got -1"),
         (["--beams", "many"], "invalid int value: 'many'"),
         (["--samples", "-1"], "--samples must be at least 0, got -1"),
+        (["--drop", "1"], "--drop must be between 0 and 0.9, got 1.0"),
+        (["--noise", "-0.1"], "--noise must be between 0 and 1, got -0.1"),
+        (["--effort", "much"], "invalid choice: 'much'"),
         (["--frobnicate"], "--frobnicate"),
         (["--out", "/dev/null/results"], "/dev/null"),
     ],
@@ -150,3 +155,36 @@ def test_unusable_weights_end_the_run(monkeypatch, tmp_path, capsys):
     assert run(tmp_path, "--weights", "large") == 2
     assert capsys.readouterr().err == "nsode_jax.evaluate: there are no weights named large\n"
     assert not (tmp_path / "textbook.jsonl").exists()
+
+
+def test_observations_follow_the_protocol():
+    problem = odebench()[0]
+    y = problem.solve()
+    t, clean = evaluate.observe(problem, y, 0.0, 0.0, 0)
+    assert np.array_equal(t, problem.t) and np.array_equal(clean, y)
+    t, noisy = evaluate.observe(problem, y, 0.05, 0.5, 0)
+    assert t.size == 75 and (np.diff(t) > 0).all()
+    xi = noisy / np.interp(t, problem.t, y) - 1
+    assert 0.035 < xi.std() < 0.065
+    again = evaluate.observe(problem, y, 0.05, 0.5, 0)
+    assert np.array_equal(noisy, again[1])
+    assert not np.array_equal(noisy, evaluate.observe(problem, y, 0.05, 0.5, 1)[1])
+
+
+def test_solutions_are_compared_from_both_initial_values(monkeypatch, tmp_path, capsys):
+    """Here all laws but the first are wrong, and one has no solution from the other value."""
+    truths = {problem.name: problem.expression for problem in odebench()}
+    first, *_ = truths
+
+    def discover(t, y, **settings):
+        return FakeDiscovery((FakeCandidate(next(laws)),))
+
+    wrong = Expression.from_infix("log(y - 1e9)")
+    laws = iter([truths[first], *[wrong] * 45])
+    monkeypatch.setattr(evaluate, "discover", discover)
+    assert evaluate.main(["--sets", "odebench", "--out", str(tmp_path)]) == 0
+    results = [json.loads(line) for line in (tmp_path / "odebench.jsonl").read_text().splitlines()]
+    assert results[0]["reconstruction_r2"] > 0.999 and results[0]["generalization_r2"] > 0.999
+    assert results[1]["reconstruction_r2"] is None and results[1]["generalization_r2"] is None
+    totals = [line.split() for line in capsys.readouterr().out.splitlines() if "R2 > 0.9" in line]
+    assert [line[-1] for line in totals] == ["2.2%", "2.2%"]
