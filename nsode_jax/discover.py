@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 # JAX and the model are imported only once the input is known to be good, so that
 # a mistyped file name is answered at once.
-from nsode_jax.dynamics.table import read_table
+from nsode_jax.dynamics.table import read_series_of_table, read_table
 from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError, count
 
 if TYPE_CHECKING:
@@ -67,17 +67,17 @@ def _run(argv: Sequence[str] | None) -> int:
     options = _parser().parse_args(argv)
     if options.no_library and options.beams == options.samples == 0:
         raise _InputError("--no-library with --beams 0 --samples 0 leaves no law to try")
-    trajectory, notes, names = read_table(options.file, options.time, options.value)
+    trajectories, notes, names = _read(options)
     output = _output(options.file, options.out)
     for note in notes:
         print(_note(note))
-    print(
-        f"{count(len(trajectory), 'point')} of {names[1]} over {names[0]} from "
-        f"{trajectory.t[0]:g} to {trajectory.t[-1]:g}",
-        flush=True,
-    )
+    points = count(sum(len(trajectory) for trajectory in trajectories), "point")
+    start = min(trajectory.t[0] for trajectory in trajectories)
+    end = max(trajectory.t[-1] for trajectory in trajectories)
+    several = f", {len(trajectories)} series" if options.series else ""
+    print(f"{points} of {names[1]} over {names[0]} from {start:g} to {end:g}{several}", flush=True)
 
-    discovery = _discover(trajectory, options)
+    discovery = _discover(trajectories, options)
     if discovery is None:
         return 1
     print(f"\n{table(discovery, options.candidates, _columns())}\n")
@@ -91,6 +91,16 @@ def _run(argv: Sequence[str] | None) -> int:
     return 0
 
 
+def _read(
+    options: argparse.Namespace,
+) -> tuple[tuple[Trajectory, ...], tuple[str, ...], tuple[str, str]]:
+    """The series of the file, notes, and the names of time and value."""
+    if options.series is not None:
+        return read_series_of_table(options.file, options.series, options.time, options.value)
+    trajectory, notes, names = read_table(options.file, options.time, options.value)
+    return (trajectory,), notes, names
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog=f"python -m {PROGRAM}",
@@ -101,6 +111,11 @@ def _parser() -> argparse.ArgumentParser:
     add("file", help="table with a column of times and a column of values")
     add("--time", metavar="COL", help="column of times: name, or number from 1")
     add("--value", metavar="COL", help="column of values: name, or number from 1")
+    add(
+        "--series",
+        metavar="COL",
+        help="column that tells several series of one law apart, which stand below each other",
+    )
     add(
         "--out",
         metavar="PATH",
@@ -169,7 +184,7 @@ def _whole(low: int, high: int):
 # --- the search --------------------------------------------------------------
 
 
-def _discover(trajectory: Trajectory, options: argparse.Namespace) -> Discovery | None:
+def _discover(trajectories: Sequence[Trajectory], options: argparse.Namespace) -> Discovery | None:
     """What was found; None, after a line on stderr, if no law was."""
     progress = _Progress(sys.stderr)
     progress("loading")
@@ -180,8 +195,7 @@ def _discover(trajectory: Trajectory, options: argparse.Namespace) -> Discovery 
     keep_compiled_programs()
     try:
         discovery = discover(
-            trajectory.t,
-            trajectory.y,
+            *_as_given(trajectories),
             weights=options.weights,
             effort=options.effort,
             beams=options.beams,
@@ -200,6 +214,13 @@ def _discover(trajectory: Trajectory, options: argparse.Namespace) -> Discovery 
     finally:
         progress.end_line()
     return discovery
+
+
+def _as_given(trajectories: Sequence[Trajectory]) -> tuple:
+    """Times and values as `discover` takes them: of one series, or lists of several."""
+    if len(trajectories) == 1:
+        return trajectories[0].t, trajectories[0].y
+    return [series.t for series in trajectories], [series.y for series in trajectories]
 
 
 class _Progress:

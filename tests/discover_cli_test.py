@@ -2,6 +2,7 @@
 
 import importlib
 import io
+import math
 import os
 import re
 import subprocess
@@ -374,3 +375,16 @@ def test_as_a_module(tmp_path):
     )
     assert result.returncode == 2 and result.stdout == ""
     assert result.stderr == "nsode_jax.discover: error: There is no file 'absent.csv'.\n"
+
+
+def test_several_series_of_one_law(tmp_path, capsys):
+    """Without the network: two cooling bodies, one law."""
+    file = tmp_path / "cooling.csv"
+    rows = [f"{name},{t},{20 + start * math.exp(-0.3 * t):.6f}"
+            for name, start in (("cup", 60), ("pot", 25)) for t in range(12)]  # fmt: skip
+    file.write_text("\n".join(["body,minutes,degrees", *rows]))
+    options = "--series body --effort fast --beams 0 --samples 0 --out".split()
+    assert cli.main([str(file), *options, str(tmp_path / "x.png")]) == 0
+    output = capsys.readouterr().out
+    assert "24 points of degrees over minutes from 0 to 11, 2 series" in output
+    assert "ddegrees/dminutes = 6 - 0.3*degrees" in output

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nsode_jax.dynamics.table import read_table
+from nsode_jax.dynamics.table import read_series_of_table, read_table
 from nsode_jax.dynamics.trajectory import TrajectoryError
 
 T = np.arange(12.0)
@@ -371,7 +371,7 @@ class TestParquet:
 def test_a_mistyped_name_is_answered_before_pandas_is_imported():
     code = """
 import sys
-from nsode_jax.dynamics.table import read_table
+from nsode_jax.dynamics.table import read_series_of_table, read_table
 try:
     read_table("absent.csv")
 except ValueError as error:
@@ -382,3 +382,33 @@ sys.exit("pandas" in sys.modules)
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
     )
     assert result.returncode == 0 and result.stdout == "There is no file 'absent.csv'.\n"
+
+
+class TestSeveralSeries:
+    LONG = "dish,hours,size\n" + "".join(
+        f"{dish},{t},{size * 2**t}\n" for dish, size in (("b", 1.5), ("a", 3)) for t in range(9)
+    )
+
+    def test_series_are_told_apart_by_a_column(self, tmp_path):
+        file = tmp_path / "long.csv"
+        file.write_text(self.LONG)
+        trajectories, notes, names = read_series_of_table(file, "dish")
+        assert names == ("hours", "size")
+        first, second = trajectories  # In the order of the file.
+        np.testing.assert_array_equal(first.y, 1.5 * 2.0 ** np.arange(9))
+        np.testing.assert_array_equal(second.y, 3.0 * 2.0 ** np.arange(9))
+
+    def test_labels_may_be_numbers_and_rows_mixed(self, tmp_path):
+        file = tmp_path / "long.csv"
+        rows = self.LONG.replace("b,", "1,").replace("a,", "2,").splitlines()
+        file.write_text("\n".join([rows[0], *sorted(rows[1:], key=lambda row: row.split(",")[1])]))
+        trajectories, _, names = read_series_of_table(file, "1", "hours", "size")
+        assert [len(trajectory) for trajectory in trajectories] == [9, 9]
+
+    def test_a_series_that_is_too_short_is_named(self, tmp_path):
+        file = tmp_path / "long.csv"
+        file.write_text(self.LONG + "c,0,1\n")
+        with pytest.raises(TrajectoryError, match="Series 'c': Only 1 usable point"):
+            read_series_of_table(file, "dish")
+        with pytest.raises(TrajectoryError, match="no column"):
+            read_series_of_table(file, "plate")

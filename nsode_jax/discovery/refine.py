@@ -18,7 +18,12 @@ from nsode_jax.discovery.integral import IntegralForm
 from nsode_jax.discovery.matching import NO_FIT, ROUGH, match_trajectories, polished_fit
 from nsode_jax.discovery.rank import Fit, residual_floor, score, scores
 from nsode_jax.discovery.search import Draft, Pool, draft_laws, evolve, restart
-from nsode_jax.discovery.variants import rounded_laws, shortened_laws, with_coefficients
+from nsode_jax.discovery.variants import (
+    factored_law,
+    rounded_laws,
+    shortened_laws,
+    with_coefficients,
+)
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression, Prefix
 
@@ -176,6 +181,8 @@ def _clean_up(
                 continue
             expanded.add(parent.expression.prefix)
             relatives = list(rounded_laws(parent.expression))
+            factored = factored_law(parent.expression)
+            relatives += [] if factored is None else [factored]
             shorter = [
                 law
                 for law in shortened_laws(parent.expression)

@@ -42,6 +42,9 @@ def read_series(t: Any, y: Any) -> tuple[tuple[Trajectory, ...], tuple[str, ...]
     if len(times) != len(y):
         raise TrajectoryError(f"There are {len(times)} series of times but {len(y)} of values.")
     most = max(_MIN_POINTS_EACH, min(MAX_POINTS, _MAX_POINTS_IN_ALL // len(y)))
+    if len(y) == 1:
+        trajectory, notes = _prepare(times[0], y[0], MAX_POINTS)
+        return (trajectory,), tuple(notes)
     trajectories, notes = [], []
     for number, (ti, yi) in enumerate(zip(times, y, strict=True), start=1):
         try:

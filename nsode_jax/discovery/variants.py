@@ -17,7 +17,7 @@ from nsode_jax.expressions.expression import (
     Skeleton,
     subtree_end,
 )
-from nsode_jax.expressions.operators import CONSTANT, NEGATIVE_CONSTANT, OPERATORS
+from nsode_jax.expressions.operators import CONSTANT, NEGATIVE_CONSTANT, OPERATORS, VARIABLE
 
 
 def canonical_or_none(expression: Expression) -> Expression | None:
@@ -126,6 +126,51 @@ def shortened_laws(expression: Expression) -> Iterator[Expression]:
             shorter = canonical_or_none(Expression((*prefix[:start], *option, *prefix[position:])))
             if shorter is not None and shorter.complexity < expression.complexity:
                 yield shorter
+
+
+def factored_law(expression: Expression) -> Expression | None:
+    """The law with a factor y taken out of all its terms, if it is shorter so.
+
+    0.3*log(y)*y + 0.2*y becomes (0.3*log(y) + 0.2)*y.
+    """
+    inner: Prefix = ()
+    for sign, term in _terms(expression.prefix, 1.0):
+        rest = _without_y(term)
+        if rest is None:
+            return None
+        signed = rest if sign > 0 else ("neg", *rest)
+        inner = ("add", *inner, *signed) if inner else signed
+    factored = canonical_or_none(Expression(("mul", *inner, VARIABLE)))
+    if factored is None or factored.complexity >= expression.complexity:
+        return None
+    return factored
+
+
+def _terms(prefix: Prefix, sign: float) -> Iterator[tuple[float, Prefix]]:
+    """(sign, term) of a sum."""
+    if prefix[0] == "neg":
+        yield from _terms(prefix[1:], -sign)
+    elif prefix[0] in ("add", "sub"):
+        middle = subtree_end(prefix, 1)
+        yield from _terms(prefix[1:middle], sign)
+        yield from _terms(prefix[middle:], sign if prefix[0] == "add" else -sign)
+    else:
+        yield sign, prefix
+
+
+def _without_y(term: Prefix) -> Prefix | None:
+    """What is left of a product without one factor y; None if it has none."""
+    if term == (VARIABLE,):
+        return (1.0,)
+    if term[0] not in ("mul", "div"):
+        return None
+    middle = subtree_end(term, 1)
+    left, right = term[1:middle], term[middle:]
+    rest = _without_y(left)
+    if rest is not None:
+        return (term[0], *rest, *right)
+    rest = _without_y(right) if term[0] == "mul" else None
+    return None if rest is None else ("mul", *left, *rest)
 
 
 def _signed(kept: Prefix, dropped: Prefix) -> Prefix:

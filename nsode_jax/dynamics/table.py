@@ -10,6 +10,7 @@ import re
 import warnings
 import zlib
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,6 +53,64 @@ def read_table(
       TrajectoryError: if the file cannot be read, has no such columns, or holds a
         series that `clean` refuses.
     """
+    columns = _read_columns(path, time, value)
+    trajectory, cleaning = columns.clean(slice(None))
+    return trajectory, (*columns.notes, *cleaning), columns.names
+
+
+def read_series_of_table(
+    path: str | Path, series: str, time: str | None = None, value: str | None = None
+) -> tuple[tuple[Trajectory, ...], tuple[str, ...], tuple[str, str]]:
+    """Reads several series below each other, told apart by a column of labels.
+
+    Args:
+      path: the file.
+      series: the column of labels, by name or by number counted from 1.
+      time, value: columns, as `read_table` takes them.
+
+    Returns:
+      The cleaned trajectories in the order of the file, notes, and the names of the
+      columns of times and values, as `read_table` does.
+
+    Raises:
+      TrajectoryError: as `read_table`, naming the series that cannot be used.
+    """
+    columns = _read_columns(path, time, value, series)
+    table = columns.table
+    labels = _as_text(table.frame[_find_column(table, series)]).to_numpy()
+    trajectories, notes = [], list(columns.notes)
+    for label in dict.fromkeys(labels):
+        try:
+            trajectory, cleaning = columns.clean(labels == label)
+        except TrajectoryError as error:
+            raise TrajectoryError(f"Series {label!r}: {error}") from None
+        trajectories.append(trajectory)
+        notes += [f"Series {label!r}: {note}" for note in cleaning]
+    return tuple(trajectories), tuple(notes), columns.names
+
+
+@dataclass(frozen=True, eq=False)
+class _Columns:
+    """Times and values as numbers, row by row, missing ones NaN."""
+
+    t: Float[np.ndarray, "row"]
+    y: Float[np.ndarray, "row"]
+    notes: tuple[str, ...]
+    names: tuple[str, str]
+    table: _Table
+
+    def clean(self, rows: slice | np.ndarray) -> tuple[Trajectory, tuple[str, ...]]:
+        """The trajectory of some rows, and what was done to it."""
+        try:
+            return clean(self.t[rows], self.y[rows])
+        except TrajectoryError as error:
+            reasons = [note for note in self.notes if "counted as missing" in note]
+            raise TrajectoryError(" ".join([str(error), *reasons])) from None
+
+
+def _read_columns(
+    path: str | Path, time: str | None, value: str | None, series: str | None = None
+) -> _Columns:
     shown = repr(str(path))
     raw = _read_bytes(Path(path), shown)
     if raw.startswith(b"PAR1") or Path(path).suffix.lower() == ".parquet":
@@ -59,22 +118,19 @@ def read_table(
     else:
         text, notes = _decode(raw, shown)
         table = _parse_text(text, shown)
-    time_column, value_column, choice = _choose_columns(table, time, value)
+    hidden = () if series is None else (_find_column(table, series),)
+    time_column, value_column, choice = _choose_columns(table, time, value, hidden)
     t, time_name, time_notes = _read_times(table, time_column)
     y, value_notes = _read_numbers(table, value_column)
     notes += [*table.notes, *choice, *time_notes, *value_notes]
-    if time is None and _look_swapped(t, y):
+    if time is None and series is None and _look_swapped(t, y):
         notes.append(
             f"Column {table.label(time_column)}, taken as the time, goes up and down while "
             f"{table.label(value_column)} goes one way; if they are swapped, choose with "
             f"--time {value_column + 1} --value {time_column + 1}."
         )
-    try:
-        trajectory, cleaning = clean(t, y)
-    except TrajectoryError as error:
-        reasons = [note for note in notes if "counted as missing" in note]
-        raise TrajectoryError(" ".join([str(error), *reasons])) from None
-    return trajectory, (*notes, *cleaning), (time_name, table.names[value_column] or "y")
+    names = time_name, table.names[value_column] or "y"
+    return _Columns(t, y, tuple(notes), names, table)
 
 
 # --- from the file to text ---------------------------------------------------
@@ -373,9 +429,9 @@ _NAMED_AS_TIME = re.compile(r"(t|time|times|zeit|temps|tiempo)([^a-z].*)?", re.I
 
 
 def _choose_columns(
-    table: _Table, time: str | None, value: str | None
+    table: _Table, time: str | None, value: str | None, hidden: Sequence[int] = ()
 ) -> tuple[int, int, list[str]]:
-    """Indices of the time and the value column, and notes on the choice."""
+    """Indices of the time and the value column, neither hidden, and notes on the choice."""
     chosen_time = None if time is None else _find_column(table, time)
     chosen_value = None if value is None else _find_column(table, value)
     if chosen_time is not None and chosen_time == chosen_value:
@@ -387,7 +443,7 @@ def _choose_columns(
         raise TrajectoryError(f"Column {table.label(chosen_time)} does not hold numbers or dates.")
     if chosen_value is not None and kinds[chosen_value] != "number":
         raise TrajectoryError(f"Column {table.label(chosen_value)} does not hold numbers.")
-    usable = [column for column, kind in enumerate(kinds) if kind != "text"]
+    usable = [c for c, kind in enumerate(kinds) if kind != "text" and c not in hidden]
     free = [column for column in usable if column not in (chosen_time, chosen_value)]
     numbers = [column for column in free if kinds[column] == "number"]
     if len(usable) < 2 or (chosen_value is None and not numbers):

@@ -1,0 +1,52 @@
+"""Laws near a law."""
+
+import pytest
+
+from nsode_jax.discovery.variants import (
+    factored_law,
+    rounded_laws,
+    shortened_laws,
+    with_coefficients,
+)
+from nsode_jax.expressions.canonical import canonicalize
+from nsode_jax.expressions.expression import Expression
+
+
+def _law(text: str) -> Expression:
+    return canonicalize(Expression.from_infix(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "factored"),
+    [
+        ("0.3*log(y)*y + 0.2*y", "(0.3*log(y) + 0.2)*y"),
+        ("0.3*y*exp(0.4*y) - 0.7*y", "(0.3*exp(0.4*y) - 0.7)*y"),
+        ("0.5*y/(1.2 + y) - 0.3*y", "(0.5/(1.2 + y) - 0.3)*y"),
+    ],
+)
+def test_a_common_factor_is_taken_out(text, factored):
+    law, expected = _law(text), _law(factored)
+    assert factored_law(law) == expected
+    assert expected.evaluate(1.7) == pytest.approx(law.evaluate(1.7), rel=1e-14)
+    assert expected.complexity < law.complexity
+
+
+@pytest.mark.parametrize("text", ["0.3*y", "0.3 - 0.2*y", "0.3*y - 0.2*y**2", "sin(y)*0.4 + y"])
+def test_without_a_common_factor_nothing_is(text):
+    assert factored_law(_law(text)) is None
+
+
+def test_shorter_laws_lack_one_part():
+    shorter = {law.infix for law in shortened_laws(_law("0.3*sin(y) - 0.2*y"))}
+    assert {"0.3*sin(y)", "-0.2*y"} <= shorter
+    assert all(law.complexity < 7 for law in shortened_laws(_law("0.3*sin(y) - 0.2*y")))
+
+
+def test_nearly_whole_exponents_become_whole():
+    assert _law("0.3*y**2 - 0.4*y") in set(rounded_laws(_law("0.3*y**2.07 - 0.4*y")))
+    assert _law("0.3*y**2 - y") in set(rounded_laws(_law("0.3*y**2 - 1.0002*y")))
+    assert list(rounded_laws(_law("0.3*y**2 - 0.41*y"))) == []
+
+
+def test_every_term_gets_a_coefficient():
+    assert with_coefficients(_law("y - sin(y)")).skeleton == _law("2*y - 3*sin(y)").skeleton
