@@ -6,8 +6,10 @@ import pytest
 from nsode_jax.discovery.rank import (
     TOKEN_COST,
     Fit,
+    in_arbitrary_units,
     is_plain,
     length,
+    optimistic_score,
     rank,
     residual_floor,
     score,
@@ -63,10 +65,10 @@ def test_equal_right_hand_sides_keep_the_shorter():
 def test_score_is_the_documented_formula():
     law = Expression.from_infix("0.53*y - 0.001*y**2")
     # Nine tokens, the exponent of the square free: 8; two fitted constants.
-    length_and_constants = 2 * math.log(50) + 3.0 * 8
+    length_and_constants = 2 * math.log(50) + 2 * 2 + 3.0 * 8
     expected = 40 * math.log(0.01**2 + 1e-6) + 10 * math.log(0.01**2 + 1e-10)
     assert score(law, 0.01, 50) == pytest.approx(expected + length_and_constants)
-    few = 4 * math.log(0.01**2 + 1e-10) + 2 * math.log(4) + 3.0 * 8
+    few = 4 * math.log(0.01**2 + 1e-10) + 2 * math.log(4) + 2 * 2 + 3.0 * 8
     assert score(law, 0.01, 4) == pytest.approx(few)
 
 
@@ -139,3 +141,34 @@ def test_precise_values_count_more():
         (DATA.y - np.average(DATA.y, weights=doubled.weights**2)) ** 2, weights=doubled.weights**2
     )
     assert spread_of([doubled]) == pytest.approx(np.sqrt(early * np.mean(doubled.weights**2)))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0.53*y - 0.001*y**2", (8, 2)),  # As they are: constants for all units.
+        ("y - y**2", (8, 2)),
+        ("16.4 - y", (5, 2)),
+        ("y**3", (5, 1)),
+        ("sqrt(y)", (4, 1)),
+        ("0.3/y", (3, 1)),
+        ("y**1.38", (7, 2)),
+        ("exp(y)", (7, 2)),
+        ("sin(y)", (11, 2)),
+    ],
+)
+def test_length_and_constants_in_arbitrary_units(text, expected):
+    assert in_arbitrary_units(Expression.from_infix(text)) == expected
+
+
+def test_a_round_number_is_worth_a_little():
+    """1 is told in fewer words than 0.97, but it is not for free as if units were known."""
+    round_number, number = "16.4 - y", "16.1 - 0.97*y"
+    same = scores([_fit(round_number, 0.1), _fit(number, 0.1)], [DATA])
+    assert same[1] - same[0] == pytest.approx(2.0)
+
+
+def test_the_optimistic_score_is_a_bound():
+    for text in ("y - y**2", "0.3*exp(y)", "2*log(y) - 1", "0.53*y - 0.001*y**2"):
+        law = Expression.from_infix(text)
+        assert optimistic_score(law, 0.1, 50, 1e-5) <= score(law, 0.1, 50, 1e-5)

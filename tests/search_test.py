@@ -23,7 +23,7 @@ def _form(text: str, y0: float, end: float, points: int = 100) -> IntegralForm:
 
 
 def _pool(form: IntegralForm, *texts: str) -> Pool:
-    pool = Pool()
+    pool = Pool(form)
     pool.add(draft_laws(form, [_law(text) for text in texts], range(len(texts))))
     return pool
 
@@ -97,15 +97,14 @@ def test_a_restart_leaves_a_poor_optimum():
 
 
 def test_the_pool_keeps_the_best_of_each_skeleton():
-    pool = Pool()
-    laws = ["0.3*y", "-0.4*y", "y + 0.7"]
-    values = (-5.0, -9.0, -7.0)
-    pool.add([Draft(_law(t), 0.1, v, i) for i, (t, v) in enumerate(zip(laws, values))])
+    pool = Pool(_form("-0.7*y", 2.0, 4.0))
+    drafts = {"0.3*y": 0.4, "-0.4*y": 0.1, "y + 0.7": 0.2}
+    pool.add([Draft(_law(text), error, 0.0, 0) for text, error in drafts.items()])
     assert [draft.expression.infix for draft in pool.best(5)] == ["-0.4*y", "y + 0.7"]
 
 
 def test_the_front_is_of_error_and_length():
-    pool = Pool()
+    pool = Pool(_form("-0.7*y", 2.0, 4.0))
     for text, error in (("0.3*y", 0.5), ("0.3*y**2", 0.6), ("0.3 - 0.2*y", 0.1), ("y", 0.7)):
         pool.add([Draft(_law(text), error, 0.0, 0)])
     assert [draft.expression.infix for draft in pool.front()] == ["y", "0.3*y", "-0.2*y + 0.3"]

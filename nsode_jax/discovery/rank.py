@@ -3,33 +3,48 @@
 The score of a law, lower is better, is twice a description length in nats, up
 to a constant that all laws share:
 
-    n log(r^2 + F^2) + m log((r^2 + f^2) / (r^2 + F^2)) + k log(n) + 3 * length
+    n log(r^2 + F^2) + m log((r^2 + f^2) / (r^2 + F^2)) + k log(n) + 2 j + 3 * length
 
 r is the residual of the *integrated* solution relative to the spread of the data, n
-the number of observations, m the smaller of n and 10, k the number of fitted
-constants (plain ones, such as the 2 of a square, are not fitted). The first term and
-k log(n) are the BIC. It takes observations for independent witnesses, which holds for
-noise only: what is left below F = 1e-3 is systematic (a solver's tolerance, a
-sensor's drift, a curve that nearly is the right one), smooth over the whole series,
+the number of observations, m the smaller of n and 10. The first term and k log(n),
+with k constants, are the BIC. It takes observations for independent witnesses, which
+holds for noise only: what is left below F = 1e-3 is systematic (a solver's tolerance,
+a sensor's drift, a curve that nearly is the right one), smooth over the whole series,
 and counts as m observations. Otherwise long formulas would be bought with digits
 that nobody measured. Below f, 1e-5 or the rounding of the data if that is coarser,
 nothing counts. The last term is a prior over formulas, at 1.5 nats per token, in
 which some tokens count more (`length`), to which `EDGE_COST` adds.
+
+Constants and length are those of the law in arbitrary units (`in_arbitrary_units`).
+In noise 16.4 - y is hardly worse than 16.1 - 0.97*y, but that the factor should be 1 in
+the units at hand would be a miracle, not simplicity. Only j counts numbers as they
+stand, those that are not plain (`is_plain`): a round number is told in fewer words.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.expressions.expression import Expression, subtree_end
+from nsode_jax.expressions.canonical import TimeLimitExceeded, canonicalize
+from nsode_jax.expressions.expression import (
+    Expression,
+    ExpressionError,
+    Prefix,
+    subtree_end,
+)
+from nsode_jax.expressions.operators import UNIT, VARIABLE
 
 TOKEN_COST = 3.0
 """Score of one token of a formula: twice 1.5 nats."""
+
+NUMBER_COST = 2.0
+"""Score of a constant that is no plain number."""
 
 RELATIVE_FLOOR = 1e-5
 """Residuals below this share of the data's spread count as equally small."""
@@ -106,7 +121,7 @@ def length(expression: Expression) -> float:
     argument, everything else once.
     """
     prefix = expression.prefix
-    exponents = {subtree_end(prefix, i + 1) for i, token in enumerate(prefix) if token == "pow"}
+    exponents = _exponents(prefix)
     total = 0.0
     for i, token in enumerate(prefix):
         if isinstance(token, str):
@@ -134,6 +149,49 @@ def spread_of(trajectories: Sequence[Trajectory]) -> float:
         mean = np.average(trajectory.y, weights=weights**2)
         squares += float(((weights * (trajectory.y - mean)) ** 2).sum())
     return math.sqrt(squares / sum(len(t) for t in trajectories)) or 1.0
+
+
+def in_arbitrary_units(expression: Expression) -> tuple[float, int]:
+    """(length, number of constants) of the law if other units had been chosen.
+
+    With y in other units the law is m f(k y), whose constants are no round numbers:
+    y - y**2 has two constants then, log(y) one, sqrt(y) one. Whole and half exponents
+    do not depend on units and are no constants.
+    """
+    prefix = expression.prefix
+    exponents = _exponents(prefix)
+    generic = tuple(
+        token if isinstance(token, str) or (i in exponents and is_plain(token)) or token == 1.0
+        else math.copysign(_GENERIC[i % len(_GENERIC)], token)
+        for i, token in enumerate(prefix)
+    )  # fmt: skip
+    return _in_arbitrary_units(generic)
+
+
+_GENERIC = (0.7312377, 1.2345671, 0.5731123, 1.6190347, 0.8713391, 1.4142733, 0.6180719)
+_OTHER_UNITS = (0.7853917, 1.3247183)
+
+
+def _exponents(prefix: Prefix) -> set[int]:
+    return {subtree_end(prefix, i + 1) for i, token in enumerate(prefix) if token == "pow"}
+
+
+@functools.lru_cache(maxsize=100_000)
+def _in_arbitrary_units(prefix: Prefix) -> tuple[float, int]:
+    rate, unit = _OTHER_UNITS
+    scaled: list[str | float] = ["mul", rate]
+    for token in prefix:
+        scaled += ["mul", unit, VARIABLE] if token == VARIABLE else [token]
+    try:
+        law = canonicalize(Expression(tuple(scaled)))
+    except (ExpressionError, TimeLimitExceeded):
+        law = Expression(tuple(scaled))
+    exponents = _exponents(law.prefix)
+    constants = sum(
+        not isinstance(token, str) and not (i in exponents and is_plain(token))
+        for i, token in enumerate(law.prefix)
+    ) - law.skeleton.tokens.count(UNIT)
+    return length(law), constants
 
 
 def residual_floor(trajectories: Sequence[Trajectory]) -> float:
@@ -170,15 +228,33 @@ def score(
     """
     if not math.isfinite(relative_rms):
         return math.inf
-    fitted = sum(not is_plain(c) for c in expression.constants)
+    tokens, constants = in_arbitrary_units(expression)
+    return (
+        _misfit(relative_rms, num_points, floor)
+        + constants * math.log(num_points)
+        + NUMBER_COST * sum(not is_plain(c) for c in expression.constants)
+        + TOKEN_COST * tokens
+    )
+
+
+def optimistic_score(
+    expression: Expression, relative_rms: float, num_points: int, floor: float
+) -> float:
+    """A score that is found faster, and is seldom worse than the true one: in these units."""
+    numbers = sum(not is_plain(c) for c in expression.constants)
+    return (
+        _misfit(relative_rms, num_points, floor)
+        + numbers * (math.log(num_points) + NUMBER_COST)
+        + TOKEN_COST * length(expression)
+    )
+
+
+def _misfit(relative_rms: float, num_points: int, floor: float) -> float:
     square = relative_rms**2
     systematic = square + SYSTEMATIC**2
     witnesses = min(num_points, _WITNESSES)
-    return (
-        num_points * math.log(systematic)
-        + witnesses * math.log((square + floor**2) / systematic)
-        + fitted * math.log(num_points)
-        + TOKEN_COST * length(expression)
+    return num_points * math.log(systematic) + witnesses * math.log(
+        (square + floor**2) / systematic
     )
 
 

@@ -90,7 +90,7 @@ def refine(
     form = form or IntegralForm.from_trajectories(trajectories)
 
     report("fitting constants", 0.0)
-    pool = Pool()
+    pool = Pool(form)
     pool.add(draft_laws(form, proposals, range(len(proposals))))
     best = pool.best(config.children)
     relatives = [with_coefficients(draft.expression) for draft in best]

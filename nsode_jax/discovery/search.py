@@ -24,7 +24,7 @@ from nsode_jax.discovery.integral import (
     starts_of,
 )
 from nsode_jax.discovery.programs import fits
-from nsode_jax.discovery.rank import length, score
+from nsode_jax.discovery.rank import length, optimistic_score, score
 from nsode_jax.discovery.variants import canonical_or_none, shortened_laws
 from nsode_jax.expressions.expression import Expression, Prefix, subtree_end
 from nsode_jax.expressions.operators import OPERATORS, VARIABLE
@@ -45,7 +45,7 @@ class Draft:
     Attributes:
       expression: the law, not necessarily canonical.
       error: root mean square residual, relative to the spread of the data.
-      score: as `rank.score`, of that residual.
+      score: of that residual, `rank.optimistic_score` at first, `rank.score` in a pool.
       source: index of the proposal that it descends from.
     """
 
@@ -74,16 +74,17 @@ def draft_laws(
             fitted = start.expression.skeleton.with_constants(values)
         except ValueError:  # A constant left the range of numbers.
             continue
-        value = score(fitted, float(error), form.count, INTERPOLATION_FLOOR)
+        value = optimistic_score(fitted, float(error), form.count, INTERPOLATION_FLOOR)
         if owner not in best or value < best[owner].score:
             best[owner] = Draft(fitted, float(error), value, sources[owner])
     return list(best.values())
 
 
 class Pool:
-    """The best draft of each skeleton, signs of constants aside."""
+    """The best draft of each skeleton, signs of constants aside, for one set of data."""
 
-    def __init__(self) -> None:
+    def __init__(self, form: IntegralForm) -> None:
+        self._count = form.count
         self._drafts: dict[str, Draft] = {}
 
     def add(self, drafts: Sequence[Draft]) -> None:
@@ -95,9 +96,10 @@ class Pool:
             canonical = canonical_or_none(draft.expression)
             if canonical is None or VARIABLE not in canonical.prefix and draft.error > 0.5:
                 continue
+            value = score(canonical, draft.error, self._count, INTERPOLATION_FLOOR)
             key = canonical.skeleton.unsigned_key
-            if key not in self._drafts or draft.score < self._drafts[key].score:
-                self._drafts[key] = dataclasses.replace(draft, expression=canonical)
+            if key not in self._drafts or value < self._drafts[key].score:
+                self._drafts[key] = dataclasses.replace(draft, expression=canonical, score=value)
 
     def _limit(self) -> float:
         """Drafts with a worse score would soon be forgotten."""
