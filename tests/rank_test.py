@@ -154,7 +154,12 @@ def test_precise_values_count_more():
         ("0.3/y", (3, 1)),
         ("y**1.38", (7, 2)),
         ("exp(y)", (7, 2)),
-        ("sin(y)", (11, 2)),
+        ("sin(y)", (8, 2)),
+        ("(3.1*y**2 + 2.2)/(0.7*y**2 + 1.9)", (13, 3)),  # One of the four is too many.
+        ("2*y/(y + 0.3) + 7*y/(y + 0.9)", (15, 4)),
+        ("y/(1 + y)", (9, 2)),
+        ("-0.3*log(0.2*y)*y", (9, 2)),
+        ("log(-3 - y**2)", (8, 2)),  # Defined nowhere.
     ],
 )
 def test_length_and_constants_in_arbitrary_units(text, expected):

@@ -1,5 +1,7 @@
 """The sentences that tell how far to trust a law."""
 
+import dataclasses
+
 import numpy as np
 
 from nsode_jax.discovery.result import Candidate
@@ -48,3 +50,12 @@ def test_constants_that_the_data_leave_open():
 def test_a_bad_fit_is_not_to_be_trusted():
     (said,) = verdict([_candidate("-0.7*y", 1.0, r2=0.42)], DATA)
     assert "only 42%" in said and "do not trust" in said
+
+
+def test_a_law_that_does_not_predict():
+    best = dataclasses.replace(_candidate("-0.7*y", 1.0, errors=[0.001]), held_out_rms=0.02)
+    assert verdict([best], DATA) == ()
+    (said,) = verdict([dataclasses.replace(best, held_out_rms=0.2)], DATA)
+    assert "an error 20 times its residual" in said
+    (said,) = verdict([dataclasses.replace(best, held_out_rms=np.inf)], DATA)
+    assert "has no solution there" in said

@@ -15,10 +15,11 @@ from typing import Protocol
 import numpy as np
 from jaxtyping import Float
 
+from nsode_jax.discovery.holdout import held_out_error
 from nsode_jax.discovery.integral import IntegralForm, linear_constants
 from nsode_jax.discovery.library import library
 from nsode_jax.discovery.matching import covariance
-from nsode_jax.discovery.rank import Fit, rank, weights_of
+from nsode_jax.discovery.rank import Fit, rank, spread_of, weights_of
 from nsode_jax.discovery.refine import Progress, RefineConfig, refine
 from nsode_jax.discovery.result import Candidate, Discovery
 from nsode_jax.discovery.scaling import AffineView, candidate_views
@@ -35,6 +36,9 @@ _MOST_VIEWS = 4
 _MOST_VIEWS_IN_ALL = 8
 _WITH_UNCERTAINTY = 30
 """So many candidates, the best, get a covariance of their constants."""
+
+_HELD_OUT = 10
+"""So many are fitted again to a part of the data, to predict the rest."""
 
 
 class DiscoveryError(RuntimeError):
@@ -201,6 +205,9 @@ def _candidates(
     trajectories: Sequence[Trajectory],
 ) -> tuple[Candidate, ...]:
     shares = weights_of([score for _, score in ranked])
+    spread = spread_of(trajectories)
+    held_out = [held_out_error(trajectories, fit) * spread for fit, _ in ranked[:_HELD_OUT]]
+    held_out += [math.nan] * (len(ranked) - len(held_out))
     return tuple(
         Candidate(
             expression=fit.expression,
@@ -212,6 +219,7 @@ def _candidates(
             log_probability=log_probabilities[fit.source],
             converged=fit.converged,
             weight=share,
+            held_out_rms=held_out[place],
             covariance=covariance(trajectories, fit) if place < _WITH_UNCERTAINTY else None,
         )
         for place, ((fit, score), share) in enumerate(zip(ranked, shares, strict=True))

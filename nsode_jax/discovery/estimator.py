@@ -98,7 +98,8 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
 
         Args:
           t: times, shape [time] or [time, 1]; or a list of such arrays, if several
-            series follow one law; `score` then judges the first.
+            series follow one law and do not share their times; `score` then judges the
+            first.
           y: values, shape [time]; or a list of such arrays.
 
         Returns:
@@ -112,11 +113,11 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
         if y is None:
             raise ValueError("NSODERegressor requires y to be passed, but the target y is None.")
         if _is_list_of_series(y):
-            if not isinstance(t, list | tuple) or len(t) != len(y):
-                raise ValueError(
-                    f"y is a list of {len(y)} series; t must be as many lists of times"
-                )
-            times, values = [_times(series) for series in t], [_values(series) for series in y]
+            shared = not _is_list_of_series(t)
+            if not shared and len(t) != len(y):
+                raise ValueError(f"There are {len(t)} series of times but {len(y)} of values.")
+            times = [_times(series) for series in ([t] * len(y) if shared else t)]
+            values = [_values(series) for series in y]
         else:
             times, values = _times(t), _values(y)
         discovery = self._discover(times, values)

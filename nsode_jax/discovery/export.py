@@ -171,6 +171,7 @@ def candidates_table(discovery: Discovery, limit: int | None = None) -> pd.DataF
             "complexity": candidate.complexity,
             "r2": candidate.r2,
             "residual_rms": candidate.residual_rms,
+            "held_out_rms": candidate.held_out_rms,
             "weight": candidate.weight,
             "score": candidate.score,
             "log_probability": candidate.log_probability,

@@ -109,6 +109,7 @@ def _encode_candidate(candidate: Candidate) -> dict[str, Any]:
         "log_probability": _encode(candidate.log_probability),
         "converged": bool(candidate.converged),
         "weight": _encode(candidate.weight),
+        "held_out_rms": _encode(candidate.held_out_rms),
         "covariance": covariance
         if covariance is None
         else [[_encode(value) for value in row] for row in covariance],
@@ -182,7 +183,7 @@ def _decode_candidate(value: Any, where: str, trajectories: int) -> Candidate:
             f"{where} has {len(y0s)} y0s and {len(start_times)} start_times "
             f"for {trajectories} trajectories"
         )
-    numbers = ("r2", "residual_rms", "score", "log_probability", "weight")
+    numbers = ("r2", "residual_rms", "score", "log_probability", "weight", "held_out_rms")
     return Candidate(
         expression=expression,
         y0s=y0s,

@@ -31,14 +31,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.expressions.canonical import TimeLimitExceeded, canonicalize
 from nsode_jax.expressions.expression import (
     Expression,
-    ExpressionError,
     Prefix,
     subtree_end,
 )
-from nsode_jax.expressions.operators import UNIT, VARIABLE
 
 TOKEN_COST = 3.0
 """Score of one token of a formula: twice 1.5 nats."""
@@ -155,21 +152,25 @@ def in_arbitrary_units(expression: Expression) -> tuple[float, int]:
     """(length, number of constants) of the law if other units had been chosen.
 
     With y in other units the law is m f(k y), whose constants are no round numbers:
-    y - y**2 has two constants then, log(y) one, sqrt(y) one. Whole and half exponents
-    do not depend on units and are no constants.
+    y - y**2 has two constants then, exp(y) two, sqrt(y) one. Constants are counted as
+    the dimensions of that family of functions, so that one too many, as in
+    (a*y + b)/(c*y + d), does not count. A constant that is not written adds a factor to
+    the length. Whole and half exponents do not depend on units and are no constants.
     """
     prefix = expression.prefix
     exponents = _exponents(prefix)
     generic = tuple(
-        token if isinstance(token, str) or (i in exponents and is_plain(token)) or token == 1.0
-        else math.copysign(_GENERIC[i % len(_GENERIC)], token)
+        token
+        if isinstance(token, str) or (i in exponents and is_plain(token)) or token == 1.0
+        else math.copysign(_generic(i), token)
         for i, token in enumerate(prefix)
-    )  # fmt: skip
+    )
     return _in_arbitrary_units(generic)
 
 
-_GENERIC = (0.7312377, 1.2345671, 0.5731123, 1.6190347, 0.8713391, 1.4142733, 0.6180719)
-_OTHER_UNITS = (0.7853917, 1.3247183)
+def _generic(place: int) -> float:
+    """A number that is no plain one, and another one for every place."""
+    return 0.5 + (place + 1) * 0.6180339887498949 % 1.0
 
 
 def _exponents(prefix: Prefix) -> set[int]:
@@ -178,20 +179,38 @@ def _exponents(prefix: Prefix) -> set[int]:
 
 @functools.lru_cache(maxsize=100_000)
 def _in_arbitrary_units(prefix: Prefix) -> tuple[float, int]:
-    rate, unit = _OTHER_UNITS
-    scaled: list[str | float] = ["mul", rate]
-    for token in prefix:
-        scaled += ["mul", unit, VARIABLE] if token == VARIABLE else [token]
-    try:
-        law = canonicalize(Expression(tuple(scaled)))
-    except (ExpressionError, TimeLimitExceeded):
-        law = Expression(tuple(scaled))
-    exponents = _exponents(law.prefix)
-    constants = sum(
-        not isinstance(token, str) and not (i in exponents and is_plain(token))
-        for i, token in enumerate(law.prefix)
-    ) - law.skeleton.tokens.count(UNIT)
-    return length(law), constants
+    law = Expression(prefix)
+    exponents = _exponents(prefix)
+    written = [
+        i
+        for i, token in enumerate(prefix)
+        if not isinstance(token, str) and token != 1.0 and not (i in exponents and is_plain(token))
+    ]
+    columns = [law.evaluate(_PLACES)]  # d/dm at m = 1.
+    with np.errstate(all="ignore"):
+        # d/dk at k = 1 is y f'.
+        columns.append(law.evaluate(_PLACES * (1 + _STEP)) - law.evaluate(_PLACES * (1 - _STEP)))
+        for i in written:
+            above, below = (
+                Expression((*prefix[:i], prefix[i] * (1 + side * _STEP), *prefix[i + 1 :]))
+                for side in (1, -1)
+            )
+            columns.append(above.evaluate(_PLACES) - below.evaluate(_PLACES))
+        tangent = np.array(columns)
+        tangent = tangent[:, np.isfinite(tangent).all(axis=0)]
+        size = np.linalg.norm(tangent, axis=1, keepdims=True)
+    if tangent.shape[1] < len(columns) or not np.isfinite(size).all():
+        constants = len(written) + 1  # Defined nearly nowhere.
+    else:
+        singular = np.linalg.svd(tangent / np.where(size > 0, size, 1.0), compute_uv=False)
+        constants = int((singular > _RANK_TOLERANCE * singular[0]).sum())
+    return length(law) + 2.0 * max(constants - len(written), 0), constants
+
+
+_MAGNITUDES = np.geomspace(0.13, 4.7, 16)
+_PLACES = np.concatenate([-_MAGNITUDES[::-1], _MAGNITUDES])
+_STEP = 1e-5
+_RANK_TOLERANCE = 1e-6
 
 
 def residual_floor(trajectories: Sequence[Trajectory]) -> float:

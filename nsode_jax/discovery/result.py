@@ -40,13 +40,17 @@ class Candidate:
       start_times: the first time, per trajectory.
       r2: share of the data's variance that the solutions from `y0s` explain, at
         most 1; -inf if the law has no solution over the observed times.
-      residual_rms: root mean square of solution minus data, in units of y.
+      residual_rms: root mean square of solution minus data, in units of y; values
+        count by their precision, here and in r2 (`Trajectory.noise`).
       score: what candidates are ranked by, lower is better; see `rank`.
       log_probability: of the network's proposal that the law descends from; NaN if
         it descends from a law that is always tried.
       converged: whether the fit of the solution to the data met its tolerance.
       weight: posterior probability of this law if one of the candidates is the
         right one, by their scores; see `rank.weights_of`.
+      held_out_rms: the same over the last quarter of each series, predicted by a fit
+        without it, and over the first; inf if the solution does not reach it, NaN
+        where this was not tried. It takes no part in the ranking.
       covariance: of the constants, in the order of `expression.constants`, shape
         [constants, constants]; zero for those that were not fitted (the 2 of a
         square). None where the data do not determine them.
@@ -61,6 +65,7 @@ class Candidate:
     log_probability: float = math.nan
     converged: bool = False
     weight: float = math.nan
+    held_out_rms: float = math.nan
     # Arrays can be neither compared nor hashed; the fit tells laws apart without them.
     covariance: Float[np.ndarray, "constants constants"] | None = dataclasses.field(
         default=None, compare=False

@@ -13,7 +13,7 @@ from scipy.optimize import isotonic_regression
 _CLEAN = 1e-3
 """Deviations below this share of the spread are no noise to be modelled."""
 
-_LEAST_SHARE = 0.01
+_LEAST_SHARE = 0.03
 """No value is more precise than this share of the largest one's noise."""
 
 _CLEARLY = 3.0

@@ -16,6 +16,7 @@ LIKELY = 0.05
 _SAME_CURVE = 0.05
 _POOR_R2 = 0.9
 _UNCERTAIN = 0.5
+_BADLY = 5.0
 
 
 def verdict(candidates: Sequence[Candidate], trajectories: Sequence[Trajectory]) -> tuple[str, ...]:
@@ -31,7 +32,7 @@ def verdict(candidates: Sequence[Candidate], trajectories: Sequence[Trajectory])
             f"The best law explains only {max(best.r2, 0.0):.0%} of the variance of the "
             "data; do not trust it: the noise is too large, or no law dy/dt = f(y) fits.",
         )
-    return (*_rivals(candidates, trajectories), *_vague_constants(best))
+    return (*_rivals(candidates, trajectories), *_vague_constants(best), *_prediction(best))
 
 
 def _rivals(candidates: Sequence[Candidate], trajectories: Sequence[Trajectory]) -> tuple[str, ...]:
@@ -78,3 +79,20 @@ def _vague_constants(best: Candidate) -> tuple[str, ...]:
         return ()
     listed = ", ".join(f"{value:.2g} ± {error:.1g}" for value, error in vague)
     return (f"The data hardly determine these constants of the best law: {listed}.",)
+
+
+def _prediction(best: Candidate) -> tuple[str, ...]:
+    """A word if the best law predicts badly what it was not fitted to."""
+    error, residual = best.held_out_rms, best.residual_rms
+    if math.isnan(error) or error <= _BADLY * residual or residual == 0:
+        return ()
+    if math.isinf(error):
+        return (
+            "Fitted without the first or the last quarter of the data, the best law has no "
+            "solution there: take care beyond the data.",
+        )
+    return (
+        "Fitted without the first or the last quarter of the data, the best law predicts that "
+        f"quarter with an error {error / residual:.0f} times its residual: take care beyond the "
+        "data.",
+    )
