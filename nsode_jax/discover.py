@@ -283,12 +283,8 @@ def table(discovery: Discovery, rows: int, columns: int | None = None) -> str:
 
 def law(discovery: Discovery, time_name: str, value_name: str) -> str:
     """The best law in the words of the file, its start, constants and fixed points."""
-    from nsode_jax.discovery.report import (
-        constants_as_shown,
-        find_fixed_points,
-        r2_text,
-        value_with_error,
-    )
+    from nsode_jax.discovery.analysis import find_fixed_points
+    from nsode_jax.discovery.report import constants_as_shown, r2_text, value_with_error
 
     best = discovery.best
     t, y = _as_symbol(time_name), _as_symbol(value_name)

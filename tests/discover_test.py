@@ -289,3 +289,59 @@ def test_few_points():
     found = discover(t, 2 * np.exp(-0.7 * t), proposer=_Proposer(["0.3*y", "1 - y", "y**3"]))
     assert found.best.expression.constants == pytest.approx((-0.7,), rel=1e-5)
     assert math.isfinite(found.best.score)
+
+
+def _random_law(seed: int):
+    """A law from the prior and a clean trajectory of it that moves."""
+    rng = np.random.default_rng(seed)
+    t = np.linspace(0.0, 4.0, 80)
+    while True:
+        try:
+            law = canonicalize(sample_expression(EquationPrior(), rng))
+        except ExpressionError:
+            continue
+        y = solve(law, rng.uniform(-3, 3), t)
+        if VARIABLE in law.prefix and y is not None and 0.3 < np.ptp(y) and np.abs(y).max() < 5:
+            return law, t, y
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(("unit", "unit_of_time"), [(1e-6, 1e6), (1e6, 1e6), (1e-6, 1e-6)])
+def test_a_rescaled_random_law_is_found_rescaled(seed, unit, unit_of_time):
+    law, t, y = _random_law(seed)
+    found = discover(t * unit_of_time, y * unit, effort="fast", beams=0, samples=0)
+    inside = np.linspace(*np.quantile(y, [0.02, 0.98]), 40)
+    rate = law.evaluate(inside)
+    rescaled = found.best.expression.evaluate(inside * unit) * unit_of_time / unit
+    assert found.best.r2 > 0.99999
+    assert np.abs(rescaled - rate).max() < 0.05 * np.abs(rate).max()
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e12])
+def test_tiny_and_huge_values(unit):
+    t = np.linspace(0.0, 4.0, 40)
+    y = 2 * unit * np.exp(-0.7 * t)
+    found = discover(t, y, effort="fast", beams=0, samples=0)
+    assert found.best.expression.constants == pytest.approx((-0.7,), rel=1e-6)
+
+
+def test_a_million_rows_take_little_more_than_a_thousand():
+    rng = np.random.default_rng(0)
+    seconds = []
+    for rows in (1_000, 1_000_000):
+        t = np.linspace(0.0, 8.0, rows)
+        y = 3 / (1 + 9 * np.exp(-1.1 * t)) + 0.02 * rng.standard_normal(rows)
+        started = time.thread_time()
+        found = discover(t, y, effort="fast", beams=0, samples=0)
+        seconds.append(time.thread_time() - started)
+        assert len(found.trajectory) <= MAX_POINTS
+        assert found.best.expression.evaluate(1.5) == pytest.approx(1.1 * 0.75, rel=0.05)
+    assert seconds[1] < 3 * seconds[0] + 5
+
+
+def test_decreasing_and_negative_times():
+    t = np.linspace(-3.0, 1.0, 40)
+    y = 2 * np.exp(-0.7 * t)
+    found = discover(t[::-1], y[::-1], effort="fast", beams=0, samples=0)
+    assert found.best.expression.constants == pytest.approx((-0.7,), rel=1e-6)
+    assert found.best.start_time == -3.0

@@ -15,8 +15,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.mathtext import MathTextParser
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
-from scipy.optimize import brentq
 
+from nsode_jax.discovery.analysis import finite, fixed_points, grid, limits, residuals, slopes
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 _DATA, _BEST, _OTHERS, _FIXED = "#4d4d4d", "#0072B2", ("#E69F00", "#CC79A7"), "#D55E00"
 _MARKERS = "os^DvP"  # Of several series, in turn.
 _MOST_POINTS = 500  # More markers than this are a blot.
-_MOST_SLOPES = 100
-_GRID = 801
+_TIMES = 801  # At so many a solution is drawn.
 _TITLE_SIZES = (15, 13, 11, 9)
 _CONFIDENCE = 1.96  # Standard errors on either side.
 _VISIBLE = 0.01  # Share of the panel's height from which a band is more than the line.
@@ -48,7 +47,7 @@ def plot(
     """Draws the data with the best solution, and the best f(y) with its fixed points.
 
     Up to two of the next candidates that differ visibly are drawn faintly. Points in
-    the right panel are slopes of the data, see `slopes`; they scatter with the noise.
+    the right panel are slopes of the data, see `analysis.slopes`; they scatter with the noise.
 
     Args:
       discovery: what `discover` found.
@@ -114,13 +113,13 @@ def draw_fit(
     for number, trajectory in enumerate(data):
         # Labelled once, not once for each series.
         label = "_".__add__ if number else str
-        t = np.unique(np.linspace(trajectory.t[0], trajectory.t[-1], _GRID))
+        t = np.unique(np.linspace(trajectory.t[0], trajectory.t[-1], _TIMES))
         for (rank, other), colour in zip(others, _OTHERS):
-            name = label(f"candidate {rank}, R² = {r2_text(other.r2)}")
-            solution = _finite(other.predict(t, trajectory=number))
+            name = label(f"candidate {rank}, R² = {_r2_text(other.r2)}")
+            solution = finite(other.predict(t, trajectory=number))
             axes.plot(t, solution, color=colour, lw=1.4, alpha=0.7, label=name)
-        solution = _finite(best.predict(t, trajectory=number))
-        name = label(f"best law, R² = {r2_text(best.r2)}")
+        solution = finite(best.predict(t, trajectory=number))
+        name = label(f"best law, R² = {_r2_text(best.r2)}")
         axes.plot(t, solution, color=_BEST, lw=2.4, label=name)
         if wide:
             band = (solution - noise, solution + noise)
@@ -128,7 +127,7 @@ def draw_fit(
             axes.fill_between(t, *band, color=_BEST, alpha=0.13, lw=0, label=name)
     _draw_points(axes, data, _values(data), _data_label(data))
     # A candidate that runs away must not squeeze the data.
-    axes.set_ylim(*_limits(_values(data), 0.08))
+    axes.set_ylim(*limits(_values(data), 0.08))
     _finish(axes, _as_label(time_name), _as_label(value_name))
 
 
@@ -158,7 +157,7 @@ def draw_law(
     seen = [np.percentile(slope, [2, 98]), [0.0]]
     if inside.any():
         seen.append(np.percentile(f[inside], [1, 99]))
-    axes.set_ylim(*_limits(np.concatenate(seen), 0.12))
+    axes.set_ylim(*limits(np.concatenate(seen), 0.12))
     axes.set_xlim(y[0], y[-1])
     rate = f"d {_as_label(value_name)} / d {_as_label(time_name)}"
     _finish(axes, _as_label(value_name), rate if len(rate) <= 45 else "rate of change")
@@ -172,7 +171,7 @@ def _draw_band(
     inside: Bool[np.ndarray, "grid"],
 ) -> None:
     """The 95% band of f, unless it is wider than f is large: then it says nothing."""
-    half = _finite(_CONFIDENCE * best.rate_standard_error(y))
+    half = finite(_CONFIDENCE * best.rate_standard_error(y))
     known = inside & np.isfinite(half)
     if not known.any() or np.median(half[known]) > np.abs(f[inside]).max():
         return
@@ -220,7 +219,7 @@ def draw_residuals(
         axes.axhline(sign * 2.0 * rms, color=_BEST, lw=1.4, ls="--", label=label)
     _draw_points(axes, discovery.trajectories, left, _data_label(discovery.trajectories))
     reach = max(np.abs(known).max(initial=0.0), 2.0 * rms)
-    low, high = _limits(np.array([-reach, reach]), 0.12)
+    low, high = limits(np.array([-reach, reach]), 0.12)
     axes.set_ylim(low, high + 0.1 * (high - low))  # Room for the legend.
     label = f"{_as_label(value_name)}: data − law"
     _finish(axes, _as_label(time_name), label if len(label) <= 45 else "data − law")
@@ -370,96 +369,21 @@ def _finish(axes: Axes, x_name: str, y_name: str) -> None:
 # --- what is drawn -----------------------------------------------------------
 
 
-def slopes(data: Trajectory) -> tuple[Float[np.ndarray, "slope"], Float[np.ndarray, "slope"]]:
-    """Slopes of the data by central differences.
-
-    A long series is first averaged in blocks of neighbours, so that the scatter of
-    the slopes does not grow with the number of points.
-
-    Returns:
-      (y, dy/dt), in the units of the data.
-    """
-    blocks = min(len(data), _MOST_SLOPES)
-    starts = (np.arange(blocks) * len(data)) // blocks
-    sizes = np.diff(starts, append=len(data))
-    t, y = (np.add.reduceat(values, starts) / sizes for values in (data.t, data.y))
-    return y[1:-1], (y[2:] - y[:-2]) / (t[2:] - t[:-2])
-
-
-def residuals(discovery: Discovery) -> list[Float[np.ndarray, "time"]]:
-    """Data minus the solution of the best law, per series; NaN where there is no solution."""
-    return [
-        _finite(data.y - discovery.best.predict(data.t, trajectory=number))
-        for number, data in enumerate(discovery.trajectories)
-    ]
-
-
-def fixed_points(expression: Expression, y: Float[np.ndarray, "grid"]) -> list[tuple[float, bool]]:
-    """Where f crosses zero on the range of the grid, and whether it is stable there.
-
-    Args:
-      expression: f.
-      y: increasing values; crossings are found between neighbours.
-
-    Returns:
-      (y, stable) for each fixed point, y increasing. Stable: f falls through zero.
-    """
-
-    def at(value: float) -> float:
-        return float(expression.evaluate(value))
-
-    f = expression.evaluate(y)
-    scale = np.nanmax(np.abs(_finite(f)), initial=0.0)
-    roots = []
-    for i in range(len(y) - 1):
-        low, high = f[i], f[i + 1]
-        if not (np.isfinite(low) and np.isfinite(high)):
-            continue
-        if low < 0 < high or high < 0 < low:
-            root = brentq(at, y[i], y[i + 1], xtol=1e-9 * (y[i + 1] - y[i]))
-            if abs(at(root)) <= 1e-6 * scale:  # At a pole f changes sign without being zero.
-                roots.append((root, bool(low > 0)))
-        elif low == 0 != high:
-            before = f[i - 1] if i else -high
-            if before < 0 < high or high < 0 < before:
-                roots.append((float(y[i]), bool(high < 0)))
-        elif high == 0 != low and i == len(y) - 2:
-            roots.append((float(y[-1]), bool(low > 0)))
-    return roots
-
-
-def grid(values: Float[np.ndarray, "time"], margin: float = 0.05) -> Float[np.ndarray, "grid"]:
-    """The observed range and a share of it more; values that are never negative stay so."""
-    low, high = _limits(values, margin)
-    near = 0.1 * np.ptp(values)  # Zero, where many laws rest, is worth a little more.
-    if values.min() >= 0 and low < near:
-        low = 0.0
-    if values.max() <= 0 and high > -near:
-        high = 0.0
-    return np.linspace(low, high, _GRID)
-
-
 def _values(data: Sequence[Trajectory]) -> Float[np.ndarray, "all"]:
     """The values of all series, one after the other."""
     return np.concatenate([trajectory.y for trajectory in data])
 
 
-def _limits(values: Float[np.ndarray, "..."], margin: float) -> tuple[float, float]:
-    low, high = float(np.min(values)), float(np.max(values))
-    extra = margin * (high - low) or 1.0
-    return low - extra, high + extra
-
-
 def _different(discovery: Discovery) -> Iterator[Ranked]:
     """Up to two more candidates whose f differs from those drawn before."""
     y = grid(_values(discovery.trajectories))
-    drawn = [_finite(discovery.best.expression.evaluate(y))]
+    drawn = [finite(discovery.best.expression.evaluate(y))]
     for rank, candidate in enumerate(discovery.candidates, start=1):
         if len(drawn) > len(_OTHERS):
             return
         if candidate is discovery.best or not np.isfinite(candidate.r2):
             continue
-        g = _finite(candidate.expression.evaluate(y))
+        g = finite(candidate.expression.evaluate(y))
         if not any(_alike(g, other) for other in drawn):
             drawn.append(g)
             yield rank, candidate
@@ -473,15 +397,9 @@ def _alike(g: Float[np.ndarray, "grid"], f: Float[np.ndarray, "grid"]) -> bool:
     return bool(np.percentile(np.abs(f - g)[both], 95) < 0.02 * np.abs(f[both]).max())
 
 
-def _finite(values: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-    """Values with NaN, which leaves a gap, where there is no finite number."""
-    values = np.asarray(values, np.float64)
-    return np.where(np.isfinite(values), values, np.nan)
-
-
 def _curve(expression: Expression, y: Float[np.ndarray, "grid"]) -> Float[np.ndarray, "grid"]:
     """f with a gap at each pole, which would else be drawn as a vertical line."""
-    f = _finite(expression.evaluate(y))
+    f = finite(expression.evaluate(y))
     size = np.abs(f)
     if np.isfinite(f).any():
         large = size > np.nanpercentile(size, 75)
@@ -498,7 +416,7 @@ def _thinned(points: int, most: int) -> Float[np.ndarray, "shown"]:
 # --- words and formulas ------------------------------------------------------
 
 
-def r2_text(r2: float) -> str:
+def _r2_text(r2: float) -> str:
     """R2 in so many digits that 0.9996 does not read as 1."""
     return f"{r2:.4f}" if np.isfinite(r2) else "none (diverges)"
 
@@ -524,7 +442,7 @@ def mathtext(candidate: Candidate) -> str:
 
 def _write_title(figure: Figure, best: Candidate) -> None:
     """The formula and its R2 above both panels, as large as it fits."""
-    quality = f"      R² = {r2_text(best.r2)}"
+    quality = f"      R² = {_r2_text(best.r2)}"
     title = figure.suptitle(mathtext(best) + quality)
     available = 0.97 * figure.bbox.width
     for size in _TITLE_SIZES:

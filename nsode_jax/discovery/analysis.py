@@ -1,0 +1,205 @@
+"""What the best law and the data say: slopes, fixed points, and whether residuals are noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from scipy.optimize import brentq
+
+from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.expressions.expression import Expression
+
+if TYPE_CHECKING:
+    from nsode_jax.discovery.result import Candidate, Discovery
+
+_MOST_SLOPES = 100
+_GRID = 801  # Values of y.
+_SIGNIFICANT = 2.58  # Standard deviations: one in a hundred by chance.
+_NEGLIGIBLE = 1e-5  # Residuals below this share of the data's spread are the solver's.
+
+
+# --- the data and their range ------------------------------------------------
+
+
+def slopes(data: Trajectory) -> tuple[Float[np.ndarray, "slope"], Float[np.ndarray, "slope"]]:
+    """Slopes of the data by central differences.
+
+    A long series is first averaged in blocks of neighbours, so that the scatter of
+    the slopes does not grow with the number of points.
+
+    Returns:
+      (y, dy/dt), in the units of the data.
+    """
+    blocks = min(len(data), _MOST_SLOPES)
+    starts = (np.arange(blocks) * len(data)) // blocks
+    sizes = np.diff(starts, append=len(data))
+    t, y = (np.add.reduceat(values, starts) / sizes for values in (data.t, data.y))
+    return y[1:-1], (y[2:] - y[:-2]) / (t[2:] - t[:-2])
+
+
+def grid(values: Float[np.ndarray, "time"], margin: float = 0.05) -> Float[np.ndarray, "grid"]:
+    """The observed range and a share of it more; values that are never negative stay so."""
+    low, high = limits(values, margin)
+    near = 0.1 * np.ptp(values)  # Zero, where many laws rest, is worth a little more.
+    if values.min() >= 0 and low < near:
+        low = 0.0
+    if values.max() <= 0 and high > -near:
+        high = 0.0
+    return np.linspace(low, high, _GRID)
+
+
+def limits(values: Float[np.ndarray, "..."], margin: float) -> tuple[float, float]:
+    """The ends of the range of the values, and a share of it more on either side."""
+    low, high = float(np.min(values)), float(np.max(values))
+    extra = margin * (high - low) or 1.0
+    return low - extra, high + extra
+
+
+def finite(values: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+    """Values with NaN, which leaves a gap, where there is no finite number."""
+    values = np.asarray(values, np.float64)
+    return np.where(np.isfinite(values), values, np.nan)
+
+
+# --- fixed points ------------------------------------------------------------
+
+
+class FixedPoint(NamedTuple):
+    """A value at which the best law rests.
+
+    Attributes:
+      y: the value.
+      standard_error: of it, from that of f there; NaN if unknown.
+      stable: whether solutions approach it.
+      observed: whether it lies in the range of the data.
+    """
+
+    y: float
+    standard_error: float
+    stable: bool
+    observed: bool
+
+
+def find_fixed_points(discovery: Discovery) -> list[FixedPoint]:
+    """Fixed points of the best law in the range of the data and half of it on either side."""
+    best = discovery.best
+    values = np.concatenate([trajectory.y for trajectory in discovery.trajectories])
+    found = []
+    for y, stable in fixed_points(best.expression, grid(values, 0.5)):
+        y = 0.0 if abs(y) < 1e-9 * np.ptp(values) else y
+        observed = bool(values.min() <= y <= values.max())
+        found.append(FixedPoint(y, _root_error(best, y, np.ptp(values)), stable, observed))
+    return found
+
+
+def _root_error(best: Candidate, y: float, span: float) -> float:
+    """Standard error of a root of f: that of f over the slope of f."""
+    step = 1e-5 * span
+    below, above = best.expression.evaluate(np.array([y - step, y + step]))
+    slope = abs(above - below) / (2 * step)
+    error = float(best.rate_standard_error(np.array([y]))[0])
+    return error / slope if np.isfinite(slope) and slope > 0 else math.nan
+
+
+def fixed_points(expression: Expression, y: Float[np.ndarray, "grid"]) -> list[tuple[float, bool]]:
+    """Where f crosses zero on the range of the grid, and whether it is stable there.
+
+    Args:
+      expression: f.
+      y: increasing values; crossings are found between neighbours.
+
+    Returns:
+      (y, stable) for each fixed point, y increasing. Stable: f falls through zero.
+    """
+
+    def at(value: float) -> float:
+        return float(expression.evaluate(value))
+
+    f = expression.evaluate(y)
+    scale = np.nanmax(np.abs(finite(f)), initial=0.0)
+    roots = []
+    for i in range(len(y) - 1):
+        low, high = f[i], f[i + 1]
+        if not (np.isfinite(low) and np.isfinite(high)):
+            continue
+        if low < 0 < high or high < 0 < low:
+            root = brentq(at, y[i], y[i + 1], xtol=1e-9 * (y[i + 1] - y[i]))
+            if abs(at(root)) <= 1e-6 * scale:  # At a pole f changes sign without being zero.
+                roots.append((root, bool(low > 0)))
+        elif low == 0 != high:
+            before = f[i - 1] if i else -high
+            if before < 0 < high or high < 0 < before:
+                roots.append((float(y[i]), bool(high < 0)))
+        elif high == 0 != low and i == len(y) - 2:
+            roots.append((float(y[-1]), bool(low > 0)))
+    return roots
+
+
+# --- residuals ---------------------------------------------------------------
+
+
+def residuals(discovery: Discovery) -> list[Float[np.ndarray, "time"]]:
+    """Data minus the solution of the best law, per series; NaN where there is no solution."""
+    return [
+        finite(data.y - discovery.best.predict(data.t, trajectory=number))
+        for number, data in enumerate(discovery.trajectories)
+    ]
+
+
+class Remark(NamedTuple):
+    """A sentence on the residuals, and whether it speaks against the law."""
+
+    text: str
+    warns: bool
+
+
+def residual_remark(discovery: Discovery) -> Remark:
+    """Whether the residuals of the best law look like independent noise."""
+    left = [series[np.isfinite(series)] for series in residuals(discovery)]
+    spread = np.std(np.concatenate([trajectory.y for trajectory in discovery.trajectories]))
+    if not sum(map(len, left)):
+        return Remark("The best law has no solution over the observed times.", True)
+    if np.sqrt(np.mean(np.concatenate(left) ** 2)) <= _NEGLIGIBLE * spread:
+        return Remark("The residuals are so small that numerical errors may be all of them.", False)
+    changes, expected, deviation = _sign_changes(left)
+    correlation = _autocorrelation(left)
+    pairs = sum(max(len(series) - 1, 0) for series in left)
+    counted = (
+        f"they change sign {changes} time{'' if changes == 1 else 's'} where chance would give "
+        f"about {expected:.0f} (autocorrelation {correlation:.2f})"
+    )
+    if deviation < -_SIGNIFICANT or correlation * math.sqrt(pairs) > _SIGNIFICANT:
+        reason = "The law misses something systematic, or the noise is correlated."
+    elif deviation > _SIGNIFICANT:
+        reason = "Neighbouring points err in opposite directions."
+    else:
+        return Remark("The residuals show no pattern that independent noise would not.", False)
+    return Remark(f"The residuals are not random: {counted}. {reason}", True)
+
+
+def _sign_changes(left: Sequence[Float[np.ndarray, "time"]]) -> tuple[int, float, float]:
+    """Sign changes of all series, how many to expect of noise, and by how many sigma they differ.
+
+    The runs test of Wald and Wolfowitz (1940).
+    """
+    changes, expected, variance = 0, 0.0, 0.0
+    for series in left:
+        positive = series[series != 0] > 0
+        n, ups = positive.size, int(positive.sum())
+        if n < 2:
+            continue
+        product = 2.0 * ups * (n - ups)
+        changes += int((positive[1:] != positive[:-1]).sum())
+        expected += product / n
+        variance += product * (product - n) / (n**2 * (n - 1))
+    return changes, expected, (changes - expected) / math.sqrt(variance) if variance > 0 else 0.0
+
+
+def _autocorrelation(left: Sequence[Float[np.ndarray, "time"]]) -> float:
+    """Of neighbouring residuals, over all series."""
+    total = sum(float(np.sum(series**2)) for series in left)
+    return sum(float(np.sum(series[1:] * series[:-1])) for series in left) / (total or 1.0)
