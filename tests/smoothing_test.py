@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nsode_jax.discovery.smoothing import monotone_curve, noise_profile
+from nsode_jax.discovery.smoothing import is_clean, monotone_curve, noise_profile
 
 T = np.linspace(0.0, 6.0, 150)
 GROWTH = 0.2 * np.exp(0.7 * T)
@@ -52,3 +52,12 @@ def test_values_that_change_sign_do_no_harm():
     y = GROWTH - 1.0
     noise = noise_profile(T, y * (1 + 0.1 * rng.standard_normal(T.size)))
     assert noise is None or (np.isfinite(noise).all() and noise.min() > 0)
+
+
+def test_clean_is_told_from_noisy():
+    steep = np.where(T < 0.1, 50.0, 1.0) + np.exp(-T)  # Two regimes, no noise.
+    assert is_clean(T, GROWTH) and is_clean(T, steep)
+    for seed in range(5):
+        xi = np.random.default_rng(seed).standard_normal(T.size)
+        assert not is_clean(T, GROWTH + 1e-3 * GROWTH.std() * xi)
+        assert is_clean(T, GROWTH + 1e-5 * GROWTH.std() * xi)

@@ -20,11 +20,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
+from scipy.interpolate import CubicSpline
 
 from nsode_jax.discovery import programs as programs_module
 from nsode_jax.discovery.programs import CAPACITY, MAX_CONSTANTS, Programs, fits, pack
 from nsode_jax.discovery.rank import spread_of
-from nsode_jax.discovery.smoothing import monotone_curve
+from nsode_jax.discovery.smoothing import is_clean, monotone_curve
 from nsode_jax.discovery.variants import exponent_constants
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression, Skeleton
@@ -123,14 +124,23 @@ def _centered(
 def _quadrature(
     trajectory: Trajectory,
 ) -> tuple[Float[np.ndarray, "nodes"], Float[np.ndarray, "intervals order"], float]:
-    """The smooth curve at Gauss-Legendre nodes between the times, weights, first value."""
+    """A curve through the data at Gauss-Legendre nodes between them, weights, first value."""
     t, y = trajectory.t, trajectory.y
-    order = 4 if len(trajectory) <= 100 else 2
+    clean = is_clean(t, y)
+    order = 4 if clean or len(trajectory) <= 100 else 2
     points, weights = np.polynomial.legendre.leggauss(order)
-    half = np.diff(t)[:, None] / 2  # [intervals, 1]
-    times = (t[:-1, None] + half * (1 + points)).ravel()
-    smooth = monotone_curve(t, y)(np.concatenate([t[:1], times]))
-    return smooth[1:], half * weights, float(smooth[0])
+    if not clean:
+        half = np.diff(t)[:, None] / 2  # [intervals, 1]
+        times = (t[:-1, None] + half * (1 + points)).ravel()
+        smooth = monotone_curve(t, y)(np.concatenate([t[:1], times]))
+        return smooth[1:], half * weights, float(smooth[0])
+    # A steep transient between few points is a straight piece of the path (t, y).
+    steps = np.hypot(np.diff(t) / np.ptp(t), np.diff(y) / np.ptp(y))
+    path = np.concatenate([[0.0], np.cumsum(steps)])
+    half = steps[:, None] / 2
+    at = (path[:-1, None] + half * (1 + points)).ravel()
+    speed = CubicSpline(path, t)(at, 1).reshape(-1, order)
+    return CubicSpline(path, y)(at), half * weights * speed, float(y[0])
 
 
 def _grid(

@@ -69,6 +69,16 @@ def _functions(scale: float) -> list[Prefix]:
     ]
 
 
+def _waves(scale: float) -> list[Prefix]:
+    """Waves of several frequencies: a fit finds the nearest one only."""
+    waves: list[Prefix] = []
+    for frequency in (3.0, 6.0, 12.0):
+        for function in ("sin", "cos"):
+            wave = (function, "mul", frequency / scale, VARIABLE)
+            waves += [wave, ("mul", VARIABLE, *wave)]
+    return [*waves, ("sin", "pow", VARIABLE, 2.0), ("cos", "pow", VARIABLE, 2.0)]
+
+
 def _powers() -> list[Prefix]:
     higher = (("pow", VARIABLE, float(power)) for power in range(2, MAX_DEGREE + 1))
     return [(), (VARIABLE,), *higher]

@@ -51,7 +51,7 @@ class RefineConfig:
 
     generations: int = 8
     children: int = 200
-    matched: int = 40
+    matched: int = 60
     polished: int = 10
     returned: int = 100
     seconds: float = 60.0

@@ -90,9 +90,10 @@ class Pool:
     def add(self, drafts: Sequence[Draft]) -> None:
         """Takes them in; of one skeleton the best stays."""
         limit = self._limit()
-        for draft in drafts:
+        # Only what may stay is worth its canonical form.
+        for draft in sorted(drafts, key=lambda draft: draft.score)[: 2 * _POOL]:
             if draft.score > limit:
-                continue  # Also spares us its canonical form.
+                break
             canonical = canonical_or_none(draft.expression)
             if canonical is None or VARIABLE not in canonical.prefix and draft.error > 0.5:
                 continue

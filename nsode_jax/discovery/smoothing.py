@@ -13,6 +13,9 @@ from scipy.optimize import isotonic_regression
 _CLEAN = 1e-3
 """Deviations below this share of the spread are no noise to be modelled."""
 
+_CLEAN_NEIGHBOURS = 1e-4
+"""Likewise, for the deviations of values from their neighbours."""
+
 _LEAST_SHARE = 0.03
 """No value is more precise than this share of the largest one's noise."""
 
@@ -31,7 +34,7 @@ def monotone_curve(
     level, size = y.mean(), y.std() or 1.0
     values = (y - level) / size
     smoothed = _smoothing_spline_values(scaled, values)
-    if np.sqrt(np.mean((smoothed - values) ** 2)) > 1e-3:
+    if np.sqrt(np.mean((smoothed - values) ** 2)) > _CLEAN:
         curve = CubicSpline(scaled, smoothed, bc_type="natural")
     else:  # The data are clean, and interpolation is more exact.
         curve = CubicSpline(scaled, values)
@@ -89,6 +92,26 @@ def _smoothing_spline_values(
         if freedom > 0.01 and (residual**2).mean() / freedom**2 < best:
             best, smoothed = (residual**2).mean() / freedom**2, y - residual
     return smoothed
+
+
+def is_clean(t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"]) -> bool:
+    """Whether most values lie where the cubic through their four neighbours leads.
+
+    Unlike smoothing, this is not misled by a steep transient of a few points.
+    """
+    inner = np.arange(2, t.size - 2)
+    if not inner.size:
+        return False
+    columns = inner[:, None] + np.array([-2, -1, 1, 2])
+    x = t[columns] - t[inner, None]  # [points, 4]
+    weights = np.ones_like(x)
+    for k in range(4):
+        for other in range(4):
+            if other != k:
+                weights[:, k] *= -x[:, other] / (x[:, k] - x[:, other])
+    deviation = np.abs((weights * y[columns]).sum(axis=1) - y[inner])
+    noise = deviation / np.sqrt(1 + (weights**2).sum(axis=1))
+    return bool(np.median(noise) <= _CLEAN_NEIGHBOURS * y.std())
 
 
 def noise_profile(
