@@ -62,6 +62,14 @@ def test_equal_right_hand_sides_keep_the_shorter():
     assert _order(hair, _fit("-1.1*y", 0.01)) == ["-1.1*y"]
 
 
+def test_laws_that_cannot_be_told_apart_keep_the_better():
+    written_twice = _fit("-1.1*y + 1e-5*y**2", 0.1)
+    assert _order(_fit("-1.1*y", 0.09), written_twice) == ["-1.1*y"]
+    # On clean data the exact law is not given up for a short one that is nearly it.
+    exact = "-1.1*y + 1e-05*y**2"
+    assert _order(_fit(exact, 1e-5), _fit("-1.1*y", 3e-2)) == [exact]
+
+
 def test_score_is_the_documented_formula():
     law = Expression.from_infix("0.53*y - 0.001*y**2")
     # Nine tokens, the exponent of the square free: 8; two fitted constants.

@@ -72,7 +72,7 @@ class Effort:
 
 EFFORTS: dict[str, Effort] = {
     "fast": Effort(
-        16, 16, RefineConfig(generations=3, children=128, matched=16, polished=5, returned=50)
+        16, 16, RefineConfig(generations=3, children=128, matched=20, polished=10, returned=50)
     ),
     "default": Effort(64, 64, RefineConfig()),
     "thorough": Effort(

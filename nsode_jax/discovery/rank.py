@@ -324,18 +324,23 @@ def weights_of(values: Sequence[float]) -> list[float]:
 
 
 def rank(
-    fits: Sequence[Fit], trajectories: Sequence[Trajectory], *, same: float = 1e-6
+    fits: Sequence[Fit],
+    trajectories: Sequence[Trajectory],
+    *,
+    same: float = 1e-6,
+    alike: float = 1e-4,
 ) -> list[tuple[Fit, float]]:
     """Best law first, each law once.
 
     Of fits with the same skeleton (signs aside) the best stays. Of laws whose f
     differs by less than `same` of its largest value over the observed range the
-    shortest stays. Laws that diverge come last.
+    shortest stays, of those that differ by less than `alike` the best: they are one law
+    written in two ways, or not to be told apart. Laws that diverge come last.
 
     Args:
       fits: any number of fits.
       trajectories: the data they were fitted to.
-      same: relative difference below which two right-hand sides are one law.
+      same, alike: such relative differences.
 
     Returns:
       Pairs of a fit and its score, lowest score first.
@@ -353,10 +358,12 @@ def rank(
             continue
         keys.add(key)
         curve = fits[i].expression.evaluate(grid)
-        twin = next((j for j in kept if _same_curve(curve, curves[j], same)), None)
+        twin = next((j for j in kept if _same_curve(curve, curves[j], alike)), None)
         if twin is None:
             kept.append(i)
-        elif fits[i].expression.complexity < fits[twin].expression.complexity:
+        elif _same_curve(curve, curves[twin], same) and (
+            fits[i].expression.complexity < fits[twin].expression.complexity
+        ):
             kept[kept.index(twin)] = i
         else:
             continue
