@@ -35,6 +35,7 @@ MAX_LENGTH = 24.0
 _POOL = 150
 _PARENTS = 40
 _PATIENCE = 3
+_LONGEST = 36  # Tokens of a child before it is simplified.
 _UNARY = ("sin", "cos", "exp", "sqrt", "log")
 
 
@@ -206,7 +207,7 @@ def _children(
         prefix = _change(parent.expression.prefix, mate.expression.prefix, rng, scale)
         if rng.random() < 0.25:
             prefix = _change(prefix, mate.expression.prefix, rng, scale)
-        if len(prefix) > 60 or VARIABLE not in prefix:
+        if len(prefix) > _LONGEST or VARIABLE not in prefix:
             continue
         try:
             child = canonical_or_none(Expression(prefix))
