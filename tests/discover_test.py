@@ -1,3 +1,4 @@
+import functools
 import math
 import time
 
@@ -305,16 +306,23 @@ def _random_law(seed: int):
             return law, t, y
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-@pytest.mark.parametrize(("unit", "unit_of_time"), [(1e-6, 1e6), (1e6, 1e6), (1e-6, 1e-6)])
+@functools.cache
+def _found(seed: int, unit: float, unit_of_time: float):
+    _, t, y = _random_law(seed)
+    return discover(t * unit_of_time, y * unit, effort="fast", beams=0, samples=0)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(("unit", "unit_of_time"), [(1e-6, 1e6), (1e6, 1e-6)])
 def test_a_rescaled_random_law_is_found_rescaled(seed, unit, unit_of_time):
-    law, t, y = _random_law(seed)
-    found = discover(t * unit_of_time, y * unit, effort="fast", beams=0, samples=0)
+    _, _, y = _random_law(seed)
+    plain, rescaled = _found(seed, 1.0, 1.0), _found(seed, unit, unit_of_time)
+    assert plain.best.r2 > 0.999
+    assert rescaled.best.r2 == pytest.approx(plain.best.r2, abs=1e-3)
     inside = np.linspace(*np.quantile(y, [0.02, 0.98]), 40)
-    rate = law.evaluate(inside)
-    rescaled = found.best.expression.evaluate(inside * unit) * unit_of_time / unit
-    assert found.best.r2 > 0.99999
-    assert np.abs(rescaled - rate).max() < 0.05 * np.abs(rate).max()
+    rate = plain.best.expression.evaluate(inside)
+    other = rescaled.best.expression.evaluate(inside * unit) * unit_of_time / unit
+    assert np.abs(other - rate).max() < 0.1 * np.abs(rate).max()
 
 
 @pytest.mark.parametrize("unit", [1e-12, 1e12])

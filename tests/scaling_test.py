@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from nsode_jax.discovery.scaling import VIEW_TIME, AffineView, candidate_views
+from nsode_jax.discovery.scaling import VIEW_TIME, AffineView, candidate_views, working_units
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression, ExpressionError
@@ -99,3 +99,11 @@ def test_data_far_from_zero_are_also_shifted():
     assert shifted
     for view in shifted:
         assert np.ptp(view.apply(Trajectory(t, 1000.0 + np.exp(-t))).y) == pytest.approx(2.0)
+
+
+def test_working_units_are_those_of_the_data_unless_they_are_extreme():
+    t = np.linspace(0.0, 18.0, 20)
+    usual = working_units([Trajectory(t, 600 - t)])
+    assert (usual.a, usual.c, usual.b, usual.t0) == (1.0, 1.0, 0.0, 0.0)
+    extreme = working_units([Trajectory(t * 1e-9, 3.2e7 + 0.1e7 * t), Trajectory(t * 1e-9, t)])
+    assert (extreme.a, extreme.c) == (1e7, 1e-8)

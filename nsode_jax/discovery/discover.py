@@ -22,7 +22,7 @@ from nsode_jax.discovery.matching import covariance
 from nsode_jax.discovery.rank import Fit, rank, spread_of, weights_of
 from nsode_jax.discovery.refine import Progress, RefineConfig, refine
 from nsode_jax.discovery.result import Candidate, Discovery
-from nsode_jax.discovery.scaling import AffineView, candidate_views
+from nsode_jax.discovery.scaling import AffineView, candidate_views, working_units
 from nsode_jax.discovery.search import Draft, draft_laws
 from nsode_jax.discovery.series import read_series
 from nsode_jax.discovery.verdict import verdict
@@ -131,6 +131,8 @@ def discover(
     trajectories, notes = read_series(t, y)
 
     report("reading the data", 0.0)
+    units = working_units(trajectories)
+    given, trajectories = trajectories, tuple(_in_units(units, t) for t in trajectories)
     form = IntegralForm.from_trajectories(trajectories)
     laws: list[tuple[Expression, float]] = []
     if work.beams or work.samples:
@@ -162,9 +164,35 @@ def discover(
             f"None of the {len(laws)} proposed laws has a solution near the data; "
             "try a greater effort or another seed."
         )
-    candidates = _candidates(ranked, [p for _, p in laws], trajectories)
-    notes = (*notes, *verdict(candidates, trajectories))
-    return Discovery(candidates, trajectories, notes, time.monotonic() - started)
+    ranked = _in_given_units(ranked, units)
+    candidates = _candidates(ranked, [p for _, p in laws], given)
+    notes = (*notes, *verdict(candidates, given))
+    return Discovery(candidates, given, notes, time.monotonic() - started)
+
+
+def _in_units(units: AffineView, trajectory: Trajectory) -> Trajectory:
+    """The trajectory in other units, from time 0 on."""
+    elapsed = dataclasses.replace(trajectory, t=trajectory.t - trajectory.t[0])
+    return dataclasses.replace(units.apply(elapsed), noise=trajectory.noise)
+
+
+def _in_given_units(
+    ranked: Sequence[tuple[Fit, float]], units: AffineView
+) -> list[tuple[Fit, float]]:
+    """Fits in the units of the data; a law that cannot be written in them is left out."""
+    if units.a == units.c == 1.0:
+        return list(ranked)
+    restored = []
+    for fit, score in ranked:
+        try:
+            expression = units.restore(fit.expression)
+        except (ExpressionError, TimeLimitExceeded):
+            continue
+        y0s = tuple(y0 * units.a for y0 in fit.y0s)
+        rms = fit.residual_rms * units.a
+        fit = dataclasses.replace(fit, expression=expression, y0s=y0s, residual_rms=rms)
+        restored.append((fit, score))
+    return restored
 
 
 def _work(effort: str, beams: int | None, samples: int | None) -> Effort:

@@ -9,6 +9,7 @@ exactly, whatever the factors.
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 import sympy
@@ -21,6 +22,7 @@ from nsode_jax.expressions.operators import VARIABLE
 VIEW_TIME = 4.0
 """The time span the network is trained on."""
 
+_SMALL, _LARGE = 1e-2, 1e4
 _IN_RANGE = 5.0
 """Largest value the network is trained on."""
 
@@ -77,6 +79,23 @@ class AffineView:
         with time_limit(1.0):
             absorbed = from_sympy(_absorb(to_sympy(restored)))
         return canonicalize(absorbed)
+
+
+def working_units(trajectories: Sequence[Trajectory]) -> AffineView:
+    """Units in which values and times are neither tiny nor huge; those of the data, if they are.
+
+    All of a discovery happens in them: the search must not depend on whether times are
+    given in nanoseconds or in years. Powers of ten keep the digits of the data.
+    """
+    size = max(float(np.abs(trajectory.y).max()) for trajectory in trajectories)
+    span = max(float(np.ptp(trajectory.t)) for trajectory in trajectories)
+    return AffineView(0.0, _unit(span), 0.0, _unit(size))
+
+
+def _unit(size: float) -> float:
+    if _SMALL <= size <= _LARGE:
+        return 1.0
+    return 10.0 ** math.floor(math.log10(size))
 
 
 def candidate_views(trajectory: Trajectory, limit: int = 4) -> tuple[AffineView, ...]:
