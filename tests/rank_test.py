@@ -113,6 +113,8 @@ def test_spread_is_about_the_mean_of_each_trajectory():
         ("exp(y)", 3),
         ("sin(y)", 4),
         ("sin(0.7*y)", 9),
+        ("(y + 0.7)**2", 7),
+        ("(y + 0.7)**3", 5),
     ],
 )
 def test_length(text, expected):

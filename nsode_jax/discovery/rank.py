@@ -63,6 +63,7 @@ fits any hump: on the yeast data of the examples c*sin(c*y) fits a little better
 the logistic law, with fewer tokens. sin(y) itself is an angle's law, and no such fit."""
 
 _VARIABLE_EXPONENT_COST = 2.0
+_SQUARED_SUM_COST = 3.0
 
 EDGE_COST = 9.0
 """Score of a law that ends, or has a pole, just beyond the data. Few real laws do, but
@@ -112,8 +113,9 @@ def is_plain(constant: float) -> bool:
 def length(expression: Expression) -> float:
     """Length of a formula in tokens, as the score counts them.
 
-    The exponent of a square is free (a square is one thing), an exponent that is
-    not plain counts three times, one that depends on y two tokens extra, exp and
+    The exponent of a square is free (a square is one thing), but the square of a sum
+    counts three tokens more: a polynomial is simplest when multiplied out. An exponent
+    that is not plain counts three times, one that depends on y two tokens extra, exp and
     log twice, sin and cos three times, or six with a fitted constant in their
     argument, everything else once.
     """
@@ -128,6 +130,9 @@ def length(expression: Expression) -> float:
                 inside = prefix[i + 1 : subtree_end(prefix, i + 1)]
                 if any(not isinstance(t, str) and not is_plain(t) for t in inside):
                     total += _FREE_WAVE_COST
+            if token == "pow" and prefix[i + 1] in ("add", "sub"):
+                is_square = prefix[subtree_end(prefix, i + 1)] == 2.0
+                total += _SQUARED_SUM_COST if is_square else 0.0
         elif i in exponents and not is_plain(token):
             total += _FREE_EXPONENT_COST
         elif i not in exponents or token != 2.0:
