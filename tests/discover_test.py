@@ -50,6 +50,9 @@ class _Proposer:
         return [[(law, -1.0 - i) for i, law in enumerate(laws)] for _ in trajectories]
 
 
+_quick = functools.partial(discover, effort="fast")
+
+
 @pytest.fixture(scope="module")
 def yeast():
     started = time.thread_time()
@@ -123,7 +126,7 @@ def test_units_do_not_matter(value_unit, time_unit):
     t = np.linspace(0.0, 4.0, 50)
     y = solve(Expression.from_infix("1.3*y - 0.7*y**2"), 0.1, t, rtol=1e-11, atol=1e-11)
     laws = ["2*y - 0.3*y**2", "1 - y", "0.8*sin(1.2*y)", "-y*log(0.5*y)"]
-    found = discover(t * time_unit + 3 * time_unit, y * value_unit, proposer=_Proposer(laws))
+    found = _quick(t * time_unit + 3 * time_unit, y * value_unit, proposer=_Proposer(laws))
     assert found.best.expression.skeleton.key == "add mul -c pow y c mul c y"
     expected = (-0.7 / time_unit / value_unit, 2.0, 1.3 / time_unit)
     np.testing.assert_allclose(found.best.expression.constants, expected, rtol=1e-5)
@@ -131,7 +134,7 @@ def test_units_do_not_matter(value_unit, time_unit):
 
 def test_the_network_sees_values_in_its_range():
     proposer = _Proposer(["y - y**2"])
-    discover(YEAST_TIME * 3600, YEAST * 1e3, proposer=proposer)
+    _quick(YEAST_TIME * 3600, YEAST * 1e3, proposer=proposer)
     for seen in proposer.seen:
         assert seen.t[0] == 0.0
         assert seen.t[-1] == pytest.approx(4.0)
@@ -141,13 +144,13 @@ def test_the_network_sees_values_in_its_range():
 def test_data_no_law_fits():
     laws = _Proposer(["log(-y)", "sqrt(-1-y)"])
     with pytest.raises(DiscoveryError, match="no usable law"):
-        discover(YEAST_TIME, YEAST, proposer=laws, use_library=False)
+        _quick(YEAST_TIME, YEAST, proposer=laws, use_library=False)
     with pytest.raises(DiscoveryError, match="no usable law"):
-        discover(YEAST_TIME, YEAST, proposer=_Proposer([]), use_library=False)
+        _quick(YEAST_TIME, YEAST, proposer=_Proposer([]), use_library=False)
 
 
 def test_the_library_is_tried_whatever_is_proposed():
-    found = discover(YEAST_TIME, YEAST, proposer=_Proposer(["sin(y)"]))
+    found = _quick(YEAST_TIME, YEAST, proposer=_Proposer(["sin(y)"]))
     assert found.best.expression.skeleton.key == "add mul -c pow y c mul c y"
     assert math.isnan(found.best.log_probability)
 
@@ -157,7 +160,7 @@ def test_no_network_is_loaded_without_beams_and_samples():
         def propose(self, trajectories, **settings):
             raise AssertionError("asked for proposals")
 
-    found = discover(YEAST_TIME, YEAST, effort="fast", beams=0, samples=0, proposer=Refusing())
+    found = _quick(YEAST_TIME, YEAST, beams=0, samples=0, proposer=Refusing())
     assert found.best.r2 > 0.99
 
 
@@ -165,7 +168,7 @@ def test_options_that_make_no_sense_are_refused():
     with pytest.raises(ValueError, match="effort must be one of fast, default, thorough"):
         discover(YEAST_TIME, YEAST, effort="much")
     with pytest.raises(ValueError, match="beams must not be negative"):
-        discover(YEAST_TIME, YEAST, beams=-1)
+        _quick(YEAST_TIME, YEAST, beams=-1)
 
 
 def test_several_series_share_one_law():
@@ -175,7 +178,7 @@ def test_several_series_share_one_law():
     starts = (0.4, 0.7, 5.0)
     rng = np.random.default_rng(0)
     series = [solve(law, y0, t) * (1 + 0.003 * rng.standard_normal(t.size)) for y0 in starts]
-    found = discover(t, series, beams=0, samples=0)
+    found = _quick(t, series, beams=0, samples=0)
     assert len(found.trajectories) == 3
     np.testing.assert_allclose(found.best.y0s, starts, rtol=0.02)
     grid = np.linspace(0.3, 5.0, 40)
@@ -187,11 +190,11 @@ def test_several_series_share_one_law():
 
 def test_series_that_do_not_match_are_refused():
     with pytest.raises(TrajectoryError, match="2 series of times but 3 of values"):
-        discover([YEAST_TIME] * 2, [YEAST] * 3, beams=0, samples=0)
+        _quick([YEAST_TIME] * 2, [YEAST] * 3, beams=0, samples=0)
     with pytest.raises(TrajectoryError, match="Series 2 of 2: "):
-        discover(YEAST_TIME, [YEAST, np.ones(19)], beams=0, samples=0)
+        _quick(YEAST_TIME, [YEAST, np.ones(19)], beams=0, samples=0)
     with pytest.raises(TrajectoryError, match="one of values"):
-        discover([YEAST_TIME] * 2, YEAST, beams=0, samples=0)
+        _quick([YEAST_TIME] * 2, YEAST, beams=0, samples=0)
 
 
 def test_constants_come_with_their_uncertainty():
@@ -221,7 +224,7 @@ def test_a_discovery_reports_weights_and_errors(yeast):
 
 def test_a_diverging_candidate_comes_last():
     t = np.linspace(0.0, 3.0, 40)
-    found = discover(t, np.exp(-t), proposer=_Proposer(["-0.3*y", "exp(exp(5*y))", "1e3 + y**9"]))
+    found = _quick(t, np.exp(-t), proposer=_Proposer(["-0.3*y", "exp(exp(5*y))", "1e3 + y**9"]))
     assert found.best.expression.constants == pytest.approx((-1.0,)) or found.best.infix == "-y"
     diverged = [np.isneginf(candidate.r2) for candidate in found.candidates]
     assert diverged == sorted(diverged)
@@ -229,14 +232,14 @@ def test_a_diverging_candidate_comes_last():
 
 def test_unusable_data_are_refused():
     with pytest.raises(TrajectoryError):
-        discover([0, 1, 2], [1, 2, 3], proposer=_Proposer(["y"]))
+        _quick([0, 1, 2], [1, 2, 3], proposer=_Proposer(["y"]))
     with pytest.raises(TrajectoryError):
-        discover(np.arange(20.0), np.ones(20), proposer=_Proposer(["y"]))
+        _quick(np.arange(20.0), np.ones(20), proposer=_Proposer(["y"]))
 
 
 def test_a_series_that_rises_and_falls_is_noted():
     t = np.linspace(0.0, 12.0, 80)
-    found = discover(t, np.sin(t) + 2, proposer=_Proposer(["1 - y", "cos(y)"]))
+    found = _quick(t, np.sin(t) + 2, proposer=_Proposer(["1 - y", "cos(y)"]))
     assert any("rise and fall" in note for note in found.notes)
     assert any("do not trust" in note for note in found.notes)
 
@@ -249,7 +252,7 @@ def test_a_long_series_is_thinned():
     t = np.linspace(0.0, 18.0, 100_000)
     rng = np.random.default_rng(0)
     y = 663 / (1 + 70 * np.exp(-0.547 * t)) + 20 * rng.standard_normal(t.size)
-    found = discover(t, y, proposer=_Proposer(["y - 0.7*y**2", "y", "-y*log(0.5*y)"]))
+    found = _quick(t, y, proposer=_Proposer(["y - 0.7*y**2", "y", "-y*log(0.5*y)"]))
     assert len(found.trajectory) <= MAX_POINTS
     assert any("100000 points" in note for note in found.notes)
     slope, _, rate = found.best.expression.constants
@@ -279,7 +282,7 @@ def test_thinning_leaves_short_series():
 
 def test_shifted_data():
     t = np.linspace(0.0, 5.0, 40)
-    found = discover(t, 1000 + 3 * np.exp(-0.9 * t), proposer=_Proposer(["0.3 - 0.5*y", "y"]))
+    found = _quick(t, 1000 + 3 * np.exp(-0.9 * t), proposer=_Proposer(["0.3 - 0.5*y", "y"]))
     slope, offset = found.best.expression.constants
     assert slope == pytest.approx(-0.9, rel=1e-4)
     assert -offset / slope == pytest.approx(1000, rel=1e-6)
@@ -287,7 +290,7 @@ def test_shifted_data():
 
 def test_few_points():
     t = np.linspace(0.0, 4.0, 8)
-    found = discover(t, 2 * np.exp(-0.7 * t), proposer=_Proposer(["0.3*y", "1 - y", "y**3"]))
+    found = _quick(t, 2 * np.exp(-0.7 * t), proposer=_Proposer(["0.3*y", "1 - y", "y**3"]))
     assert found.best.expression.constants == pytest.approx((-0.7,), rel=1e-5)
     assert math.isfinite(found.best.score)
 
@@ -309,7 +312,7 @@ def _random_law(seed: int):
 @functools.cache
 def _found(seed: int, unit: float, unit_of_time: float):
     _, t, y = _random_law(seed)
-    return discover(t * unit_of_time, y * unit, effort="fast", beams=0, samples=0)
+    return _quick(t * unit_of_time, y * unit, beams=0, samples=0)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -329,7 +332,7 @@ def test_a_rescaled_random_law_is_found_rescaled(seed, unit, unit_of_time):
 def test_tiny_and_huge_values(unit):
     t = np.linspace(0.0, 4.0, 40)
     y = 2 * unit * np.exp(-0.7 * t)
-    found = discover(t, y, effort="fast", beams=0, samples=0)
+    found = _quick(t, y, beams=0, samples=0)
     assert found.best.expression.constants == pytest.approx((-0.7,), rel=1e-6)
 
 
@@ -340,7 +343,7 @@ def test_a_million_rows_take_little_more_than_a_thousand():
         t = np.linspace(0.0, 8.0, rows)
         y = 3 / (1 + 9 * np.exp(-1.1 * t)) + 0.02 * rng.standard_normal(rows)
         started = time.thread_time()
-        found = discover(t, y, effort="fast", beams=0, samples=0)
+        found = _quick(t, y, beams=0, samples=0)
         seconds.append(time.thread_time() - started)
         assert len(found.trajectory) <= MAX_POINTS
         assert found.best.expression.evaluate(1.5) == pytest.approx(1.1 * 0.75, rel=0.05)
@@ -350,6 +353,6 @@ def test_a_million_rows_take_little_more_than_a_thousand():
 def test_decreasing_and_negative_times():
     t = np.linspace(-3.0, 1.0, 40)
     y = 2 * np.exp(-0.7 * t)
-    found = discover(t[::-1], y[::-1], effort="fast", beams=0, samples=0)
+    found = _quick(t[::-1], y[::-1], beams=0, samples=0)
     assert found.best.expression.constants == pytest.approx((-0.7,), rel=1e-6)
     assert found.best.start_time == -3.0

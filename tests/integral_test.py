@@ -169,3 +169,15 @@ def test_a_steep_transient_of_few_points():
     form = IntegralForm.from_trajectories([Trajectory(t, y)])
     _, errors = fit_integrals(form, [Start(law, np.zeros(len(law.constants), bool))])
     assert errors[0] < 1e-3
+
+
+@pytest.mark.parametrize("start", ["0.7*y**1.4", "-0.7*y**0.4", "-0.2*y**3.3"])
+def test_a_power_is_found_from_afar(start):
+    """c and p of c*y**p pull at each other over a narrow range; c is solved for exactly."""
+    t = np.linspace(0.0, 4.0, 100)
+    y = solve(_law("-0.67*y**(-1.5)"), 3.0, t, rtol=1e-11, atol=1e-11)
+    form = IntegralForm.from_trajectories([Trajectory(t, y)])
+    law = _law(start)
+    constants, errors = fit_integrals(form, [Start(law, np.ones(2, bool))])
+    np.testing.assert_allclose(constants[0], (-0.67, -1.5), rtol=1e-5)
+    assert errors[0] < 1e-6

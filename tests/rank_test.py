@@ -62,6 +62,12 @@ def test_equal_right_hand_sides_keep_the_shorter():
     assert _order(hair, _fit("-1.1*y", 0.01)) == ["-1.1*y"]
 
 
+def test_of_two_ways_to_write_a_law_the_simpler_stays():
+    square, expanded = "(0.7*y + 1.3)**2 - 1.5", "0.49*y**2 + 1.82*y + 0.19"
+    assert Expression.from_infix(square).complexity < Expression.from_infix(expanded).complexity
+    assert _order(_fit(square, 0.01), _fit(expanded, 0.01)) == [expanded]
+
+
 def test_laws_that_cannot_be_told_apart_keep_the_better():
     written_twice = _fit("-1.1*y + 1e-5*y**2", 0.1)
     assert _order(_fit("-1.1*y", 0.09), written_twice) == ["-1.1*y"]

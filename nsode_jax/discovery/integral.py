@@ -38,7 +38,7 @@ _GRID = 64
 _HUGE = 1e100
 """Values above this would overflow when squared; they count as undefined."""
 
-_MAX_ITERATIONS = 20
+_MAX_ITERATIONS = 12
 _THREADS = 2
 _FIRST_DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-3, 1e-12, 1e8
 _TOLERANCE = 1e-4
@@ -302,8 +302,9 @@ def _fit(
 ) -> tuple[Float[Array, "laws constants"], Float[Array, "laws"]]:
     """Levenberg-Marquardt for all laws: constants and cost; inf where undefined.
 
-    The first step moves only constants that f depends on linearly, for which it is
-    exact: the others are then judged with these at their best.
+    Before the first step and after each the constants that f depends on linearly are
+    solved for exactly (algorithm 2 of Ruhe and Wedin, 1980, for separable least
+    squares): the optimum of c in c*y**p runs away as p changes.
     """
 
     def look(constants):
@@ -331,10 +332,24 @@ def _fit(
         shape = (-1,) + (1,) * (old.ndim - 1)
         return jnp.where(accepted.reshape(shape), new, old)
 
+    exact = jnp.full(CAPACITY, _LEAST_DAMPING)
+
+    def solve_linear(constants, cost, residual, jacobian):
+        """The same with the linear constants at their optimum, where that is better."""
+        solved = propose(constants, residual, jnp.where(linear[..., None], jacobian, 0.0), exact)
+        solved_cost, solved_residual, solved_jacobian = look(solved)
+        accepted = solved_cost < cost
+        return (
+            better(constants, solved, accepted),
+            better(cost, solved_cost, accepted),
+            better(residual, solved_residual, accepted),
+            better(jacobian, solved_jacobian, accepted),
+        )
+
     def iterate(state):
         iteration, constants, cost, residual, jacobian, damping, done = state
         trial = propose(constants, residual, jacobian, damping)
-        trial_cost, trial_residual, trial_jacobian = look(trial)
+        trial, trial_cost, trial_residual, trial_jacobian = solve_linear(trial, *look(trial))
         accepted = (trial_cost < cost) & ~done
         gained = cost - trial_cost
         # Finished: a step that gained nothing to speak of, or no step that gains.
@@ -351,20 +366,9 @@ def _fit(
         )
 
     start = jnp.asarray(programs.constants)
-    cost, residual, jacobian = look(start)
-    exact = jnp.full(CAPACITY, _LEAST_DAMPING)
-    first = propose(start, residual, jnp.where(linear[..., None], jacobian, 0.0), exact)
-    first_cost, first_residual, first_jacobian = look(first)
-    accepted = first_cost < cost
-    state = (
-        0,
-        better(start, first, accepted),
-        better(cost, first_cost, accepted),
-        better(residual, first_residual, accepted),
-        better(jacobian, first_jacobian, accepted),
-        jnp.full(CAPACITY, _FIRST_DAMPING),
-        ~jnp.isfinite(jnp.minimum(cost, first_cost)),
-    )
+    constants, cost, residual, jacobian = solve_linear(start, *look(start))
+    damping = jnp.full(CAPACITY, _FIRST_DAMPING)
+    state = 0, constants, cost, residual, jacobian, damping, ~jnp.isfinite(cost)
     state = jax.lax.while_loop(
         lambda state: (state[0] < _MAX_ITERATIONS) & ~jnp.all(state[-1]), iterate, state
     )

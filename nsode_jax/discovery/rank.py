@@ -339,7 +339,7 @@ def rank(
 
     Of fits with the same skeleton (signs aside) the best stays. Of laws whose f
     differs by less than `same` of its largest value over the observed range the
-    shortest stays, of those that differ by less than `alike` the best: they are one law
+    simplest stays, of those that differ by less than `alike` the best: they are one law
     written in two ways, or not to be told apart. Laws that diverge come last.
 
     Args:
@@ -357,6 +357,8 @@ def rank(
     kept: list[int] = []
     curves: dict[int, np.ndarray] = {}
     keys: set[str] = set()
+    # What each would score if it fitted exactly.
+    simplest = [score(fit.expression, 0.0, y.size) for fit in fits]
     for i in order:
         key = fits[i].expression.skeleton.unsigned_key
         if key in keys:
@@ -366,9 +368,7 @@ def rank(
         twin = next((j for j in kept if _same_curve(curve, curves[j], alike)), None)
         if twin is None:
             kept.append(i)
-        elif _same_curve(curve, curves[twin], same) and (
-            fits[i].expression.complexity < fits[twin].expression.complexity
-        ):
+        elif _same_curve(curve, curves[twin], same) and simplest[i] < simplest[twin]:
             kept[kept.index(twin)] = i
         else:
             continue

@@ -49,7 +49,7 @@ class RefineConfig:
         needed; a guard, not a tuning knob.
     """
 
-    generations: int = 8
+    generations: int = 7
     children: int = 200
     matched: int = 60
     polished: int = 10
