@@ -62,6 +62,6 @@ def test_command_line(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert cli.main(["yeast_growth.csv"]) == 0
     out = capsys.readouterr().out
-    assert re.search(r"^ +1  0\.99\d+ +\d+  .*y\*\*2", out, re.MULTILINE)
+    assert re.search(r"^ +1 +\d+\.\d% +0\.99\d+ +\d+  .*y\*\*2", out, re.MULTILINE)
     assert "dyeast_amount/dtime_h" in out
     assert (tmp_path / "yeast_growth_law.png").stat().st_size > 10_000
