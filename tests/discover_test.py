@@ -315,17 +315,18 @@ def _found(seed: int, unit: float, unit_of_time: float):
     return _quick(t * unit_of_time, y * unit, beams=0, samples=0)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [2, 3, 4])
 @pytest.mark.parametrize(("unit", "unit_of_time"), [(1e-6, 1e6), (1e6, 1e-6)])
 def test_a_rescaled_random_law_is_found_rescaled(seed, unit, unit_of_time):
     _, _, y = _random_law(seed)
     plain, rescaled = _found(seed, 1.0, 1.0), _found(seed, unit, unit_of_time)
-    assert plain.best.r2 > 0.999
-    assert rescaled.best.r2 == pytest.approx(plain.best.r2, abs=1e-3)
+    assert plain.best.r2 > 1 - 1e-9 and rescaled.best.r2 > 1 - 1e-9
     inside = np.linspace(*np.quantile(y, [0.02, 0.98]), 40)
     rate = plain.best.expression.evaluate(inside)
     other = rescaled.best.expression.evaluate(inside * unit) * unit_of_time / unit
-    assert np.abs(other - rate).max() < 0.1 * np.abs(rate).max()
+    assert np.abs(other - rate).max() < 1e-5 * np.abs(rate).max()
+    if seed == 2:  # Written as log(exp(-37.3*y)) - 6.
+        assert plain.best.complexity == 5
 
 
 @pytest.mark.parametrize("unit", [1e-12, 1e12])

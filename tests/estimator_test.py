@@ -219,8 +219,10 @@ def test_several_series(finds):
     assert_allclose(model.predict([2.0], trajectory=1), [7.0 * math.exp(-0.5)])
     with pytest.raises(ValueError, match="trajectory must be from 0 to 1, got 2"):
         model.predict([2.0], trajectory=2)
-    with pytest.raises(ValueError, match="y is a list of 2 series"):
-        NSODERegressor().fit(T, y)
+    with pytest.raises(ValueError, match="3 series of times but 2 of values"):
+        NSODERegressor().fit([T, T, T], y)
+    shared = NSODERegressor().fit(T, [y[0], y[0] + 1.0])
+    assert len(shared.discovery_.trajectories) == 2
 
 
 # --- data that tell no law -----------------------------------------------------------------

@@ -183,15 +183,17 @@ def _clean_up(
             relatives = list(rounded_laws(parent.expression))
             factored = factored_law(parent.expression)
             relatives += [] if factored is None else [factored]
-            shorter = [
-                law
-                for law in shortened_laws(parent.expression)
-                if law.skeleton.unsigned_key not in tried
-            ]
+            all_shorter = list(shortened_laws(parent.expression))
+            shorter = [law for law in all_shorter if law.skeleton.unsigned_key not in tried]
             tried |= {law.skeleton.unsigned_key for law in shorter}
             drafts = draft_laws(form, shorter, [parent.source] * len(shorter))
             drafts.sort(key=lambda draft: draft.score)
             relatives += [draft.expression for draft in drafts[:children]]
+            # What hardly mattered is dropped as it stands, also where the rest has been
+            # tried: the integral form may have misjudged it.
+            relatives += [
+                law for law in all_shorter if _hardly_differs(law, parent.expression, form)
+            ]
             for law in relatives:
                 if time.thread_time() > deadline:
                     return found
@@ -205,6 +207,13 @@ def _clean_up(
         found += new
         pool += new
     return found
+
+
+def _hardly_differs(law: Expression, parent: Expression, form: IntegralForm) -> bool:
+    """Whether two laws give nearly the same rates over the data."""
+    rates = parent.evaluate(form.grid)
+    with np.errstate(all="ignore"):
+        return bool(np.abs(law.evaluate(form.grid) - rates).max() <= 0.01 * np.abs(rates).max())
 
 
 def _match_child(
