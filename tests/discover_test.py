@@ -169,6 +169,8 @@ def test_options_that_make_no_sense_are_refused():
         discover(YEAST_TIME, YEAST, effort="much")
     with pytest.raises(ValueError, match="beams must not be negative"):
         _quick(YEAST_TIME, YEAST, beams=-1)
+    with pytest.raises(ValueError, match="there is no law to try"):
+        _quick(YEAST_TIME, YEAST, beams=0, samples=0, use_library=False)
 
 
 def test_several_series_share_one_law():

@@ -128,6 +128,8 @@ def discover(
     started = time.monotonic()
     report = progress or (lambda message, share: None)
     work = _work(effort, beams, samples)
+    if not (work.beams or work.samples or use_library):
+        raise ValueError("without beams, samples and the library there is no law to try")
     trajectories, notes = read_series(t, y)
 
     report("reading the data", 0.0)
@@ -158,13 +160,12 @@ def discover(
         form=form,
         progress=progress,
     )
-    ranked = rank(fits, trajectories)
+    ranked = _in_given_units(rank(fits, trajectories), units)
     if not ranked or ranked[0][0].diverged:
         raise DiscoveryError(
             f"None of the {len(laws)} proposed laws has a solution near the data; "
             "try a greater effort or another seed."
         )
-    ranked = _in_given_units(ranked, units)
     candidates = _candidates(ranked, [p for _, p in laws], given)
     notes = (*notes, *verdict(candidates, given))
     return Discovery(candidates, given, notes, time.monotonic() - started)

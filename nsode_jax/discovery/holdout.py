@@ -36,7 +36,9 @@ def held_out_error(trajectories: Sequence[Trajectory], fit: Fit) -> float:
     for at_end in (True, False):
         hidden = [_hidden(trajectory, at_end) for trajectory in trajectories]
         seen = [
-            dataclasses.replace(trajectory, noise=np.where(mask, math.inf, _noise(trajectory)))
+            dataclasses.replace(
+                trajectory, noise=np.where(mask, math.inf, 1.0 / trajectory.weights)
+            )
             for trajectory, mask in zip(trajectories, hidden, strict=True)
         ]
         again = match_trajectories(seen, fit.expression, fit.y0s, effort=ROUGH)
@@ -56,10 +58,6 @@ def held_out_error(trajectories: Sequence[Trajectory], fit: Fit) -> float:
             squares += float(error @ error) / spread**2
             count += int(mask.sum())
     return math.sqrt(squares / count) if math.isfinite(squares) else math.inf
-
-
-def _noise(trajectory: Trajectory) -> np.ndarray:
-    return np.ones(len(trajectory)) if trajectory.noise is None else trajectory.noise
 
 
 def _hidden(trajectory: Trajectory, at_end: bool) -> np.ndarray:

@@ -25,7 +25,7 @@ from scipy.interpolate import CubicSpline
 from nsode_jax.discovery import programs as programs_module
 from nsode_jax.discovery.programs import CAPACITY, MAX_CONSTANTS, Programs, fits, pack
 from nsode_jax.discovery.rank import spread_of
-from nsode_jax.discovery.smoothing import is_clean, monotone_curve
+from nsode_jax.discovery.smoothing import is_clean, lagrange_weights, monotone_curve
 from nsode_jax.discovery.variants import exponent_constants
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression, Skeleton
@@ -171,14 +171,8 @@ def _interpolation(
     """Weights of the cubic through the four neighbours of each point."""
     first = np.clip(np.searchsorted(grid, at) - 2, 0, grid.size - 4)
     columns = first[:, None] + np.arange(4)
-    x = grid[columns]  # [points, 4]
     result = np.zeros((at.size, grid.size))
-    for k in range(4):
-        weight = np.ones(at.size)
-        for other in range(4):
-            if other != k:
-                weight *= (at - x[:, other]) / (x[:, k] - x[:, other])
-        result[np.arange(at.size), columns[:, k]] = weight
+    np.put_along_axis(result, columns, lagrange_weights(grid[columns], at), axis=1)
     return result
 
 

@@ -40,7 +40,7 @@ from nsode_jax.discovery.plot import (
     new_figure,
     save,
 )
-from nsode_jax.discovery.result import Candidate, Discovery
+from nsode_jax.discovery.result import Candidate, Discovery, decimal_exponent
 
 HTML, MARKDOWN, JSON = "report.html", "report.md", "discovery.json"
 
@@ -122,18 +122,13 @@ def value_with_error(value: float, error: float) -> str:
         return f"{value:.6g}"
     if not 1e-6 * abs(value) < error < math.inf:
         return f"{value:.6g} ± {error:.1g}"
-    last = _exponent(error) - 1  # Place of the second digit of the error.
-    first = max(_exponent(value) if value else last, last + 1)
+    last = decimal_exponent(error) - 1  # Place of the second digit of the error.
+    first = max(decimal_exponent(value) if value else last, last + 1)
     if -4 <= first <= 6:
         places = max(0, -last)
         return f"{value:.{places}f} ± {error:.{places}f}"
     places, unit = first - last, 10.0**first
     return f"({value / unit:.{places}f} ± {error / unit:.{places}f})e{first:+03d}"
-
-
-def _exponent(value: float) -> int:
-    """Power of ten of the first of two digits."""
-    return int(f"{value:.1e}".split("e")[1])
 
 
 def r2_text(r2: float) -> str:
@@ -235,7 +230,7 @@ def _constants(best: Candidate) -> list[Block]:
         elif math.isnan(error):
             rows.append((f"{value:.4g}", "unknown", "not determined by the data"))
         else:
-            digits = min(12, max(2, 2 + _exponent(value or 1.0) - _exponent(error)))
+            digits = min(12, max(2, 2 + decimal_exponent(value or 1.0) - decimal_exponent(error)))
             shown = value_with_error(value, error)
             rows.append((shown, f"{error:.2g}", f"{low:.{digits}g} to {high:.{digits}g}"))
     if not rows:

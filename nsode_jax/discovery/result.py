@@ -357,11 +357,11 @@ def _digits(constant: float, error: float) -> int:
         return _MOST_DIGITS
     if math.isinf(error):
         return _FEWEST_DIGITS
-    first, last = _exponent(constant, 17), _exponent(error, 2) - 1
+    first, last = decimal_exponent(constant, 17), decimal_exponent(error, 2) - 1
     return min(max(first - last + 1, _FEWEST_DIGITS), _MOST_DIGITS)
 
 
-def _exponent(value: float, digits: int) -> int:
+def decimal_exponent(value: float, digits: int = 2) -> int:
     """Power of ten of the first digit of a number rounded to so many."""
     return int(f"{value:.{digits - 1}e}".split("e")[1])
 

@@ -94,6 +94,19 @@ def _smoothing_spline_values(
     return smoothed
 
 
+def lagrange_weights(
+    nodes: Float[np.ndarray, "points nodes"], at: Float[np.ndarray, "points"]
+) -> Float[np.ndarray, "points nodes"]:
+    """Weights of the values at the nodes in the polynomial through them, at one place each."""
+    away = at[:, None] - nodes
+    weights = np.ones_like(nodes)
+    for k in range(nodes.shape[1]):
+        for other in range(nodes.shape[1]):
+            if other != k:
+                weights[:, k] *= away[:, other] / (nodes[:, k] - nodes[:, other])
+    return weights
+
+
 def is_clean(t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"]) -> bool:
     """Whether most values lie where the cubic through their four neighbours leads.
 
@@ -103,12 +116,7 @@ def is_clean(t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"]) -> bool
     if not inner.size:
         return False
     columns = inner[:, None] + np.array([-2, -1, 1, 2])
-    x = t[columns] - t[inner, None]  # [points, 4]
-    weights = np.ones_like(x)
-    for k in range(4):
-        for other in range(4):
-            if other != k:
-                weights[:, k] *= -x[:, other] / (x[:, k] - x[:, other])
+    weights = lagrange_weights(t[columns], t[inner])
     deviation = np.abs((weights * y[columns]).sum(axis=1) - y[inner])
     noise = deviation / np.sqrt(1 + (weights**2).sum(axis=1))
     return bool(np.median(noise) <= _CLEAN_NEIGHBOURS * y.std())
