@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 from nsode_jax.expressions.canonical import NotRepresentable, canonicalize, is_trivial
-from nsode_jax.expressions.constants import constant_roles, is_allowed, resample_constants
+from nsode_jax.expressions.constants import (
+    constant_roles,
+    is_allowed,
+    linear_constants,
+    resample_constants,
+)
 from nsode_jax.expressions.expression import Expression, Skeleton
 from nsode_jax.expressions.sampling import EquationPrior, sample_expression
 
@@ -117,3 +122,18 @@ def test_impossible_skeletons_give_none():
     skeleton = canonicalize(Expression.from_infix("y**2 + y**3")).skeleton
     prior = EquationPrior(max_exponent=2.0, integer_exponent_probability=1.0)
     assert resample_constants(skeleton, prior, np.random.default_rng(0)) is None
+
+
+@pytest.mark.parametrize(
+    ("key", "linear"),
+    [
+        ("add c mul c y", [True, True]),
+        ("mul c sin mul c y", [True, False]),
+        ("div c add c y", [True, False]),
+        ("mul c pow y c", [True, False]),
+        ("mul add c y add c y", [True, False]),
+        ("exp c", [False]),
+    ],
+)
+def test_linear_constants(key, linear):
+    assert linear_constants(Skeleton.from_key(key)).tolist() == linear

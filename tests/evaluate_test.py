@@ -1,6 +1,7 @@
 """The command line of the evaluation, with a discovery that knows the answers."""
 
 import dataclasses
+import importlib
 import json
 
 import numpy as np
@@ -8,23 +9,19 @@ import pytest
 
 from nsode_jax import evaluate
 from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.evaluation import methods, protocol
 from nsode_jax.evaluation.testsets import odebench, textbook
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.modeling.pretrained import WeightsError
+
+# The package exports the function of this name.
+discovery = importlib.import_module("nsode_jax.discovery.discover")
 
 
 @dataclasses.dataclass(frozen=True)
 class FakeCandidate:
     expression: Expression
     r2: float = 1.0
-
-    @property
-    def infix(self):
-        return self.expression.infix
-
-    @property
-    def complexity(self):
-        return self.expression.complexity
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,37 +48,44 @@ class FakeDiscover:
 @pytest.fixture
 def fake(monkeypatch):
     discover = FakeDiscover()
-    monkeypatch.setattr(evaluate, "discover", discover)
+    monkeypatch.setattr(discovery, "discover", discover)
     return discover
 
 
 def run(tmp_path, *more):
-    return evaluate.main(["--sets", "textbook", "--out", str(tmp_path), *more])
+    arguments = ["--sets", "textbook", "--processes", "0", "--out", str(tmp_path)]
+    return evaluate.main([*arguments, *more])
 
 
-def lines(tmp_path):
-    return [json.loads(line) for line in (tmp_path / "textbook.jsonl").read_text().splitlines()]
+def results_file(tmp_path, method="nsode+refine", name="textbook"):
+    return tmp_path / method / f"{name}.jsonl"
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def test_one_line_per_problem_and_the_totals(fake, tmp_path, capsys):
     assert run(tmp_path) == 0
-    results = lines(tmp_path)
+    results = lines(results_file(tmp_path))
     assert [result["name"] for result in results] == [problem.name for problem in textbook()]
     first = results[0]
-    assert first["truth"] == "0.6*y**2 + 2*y + 0.1"
-    settings = dict(weights="small", effort="default", beams=None, samples=None, seed=0)
-    settings |= dict(noise=0.0, drop=0.0)
+    assert (first["truth"], first["complexity"]) == ("0.6*y**2 + 2*y + 0.1", 11)
+    settings = dict(method="nsode+refine", weights="small", effort="default", beams=None)
+    settings |= dict(samples=None, seed=0, noise=0.0, drop=0.0)
     assert {name: first[name] for name in settings} == settings
     assert first["rank"] == dict.fromkeys(first["rank"], 2)
     wrong, right = first["candidates"]
     assert (wrong["skeleton"], wrong["allclose"], wrong["solution_r2"]) == (False, False, None)
     assert (right["skeleton"], right["allclose"], right["r2"]) == (True, True, 1.0)
+    assert (right["rank"], first["num_candidates"]) == (2, 2)
 
     refused = next(result for result in results if result["name"] == "compound interest")
     assert refused["candidates"] == [] and refused["error"] == "the series is constant"
-    assert set(refused["rank"].values()) == {None}
+    assert set(refused["rank"].values()) == {None} and "reconstruction_r2" not in refused
 
     output = capsys.readouterr().out
+    assert "(the series is constant)" in output
     assert "of 12 problems" in output
     totals = {line.split()[0]: line.split()[1:] for line in output.splitlines()[-7:] if line}
     assert totals["skeleton"] == ["11", "0"]
@@ -91,7 +95,7 @@ def test_one_line_per_problem_and_the_totals(fake, tmp_path, capsys):
 
 def test_a_run_goes_on_where_it_was_killed(fake, tmp_path, capsys):
     assert run(tmp_path) == 0
-    file = tmp_path / "textbook.jsonl"
+    file = results_file(tmp_path)
     whole = file.read_text().splitlines(keepends=True)
     file.write_text("".join(whole[:5]) + whole[5][:40])
     fake.calls = 0
@@ -99,7 +103,7 @@ def test_a_run_goes_on_where_it_was_killed(fake, tmp_path, capsys):
     assert run(tmp_path) == 0
     assert fake.calls == 7
     assert "5 of 12 problems are done already" in capsys.readouterr().out
-    assert [result["name"] for result in lines(tmp_path)] == [p.name for p in textbook()]
+    assert [result["name"] for result in lines(file)] == [p.name for p in textbook()]
 
 
 def test_results_of_other_settings_are_not_mixed(fake, tmp_path, capsys):
@@ -108,7 +112,43 @@ def test_results_of_other_settings_are_not_mixed(fake, tmp_path, capsys):
     assert run(tmp_path, "--beams", "7") == 2
     error = capsys.readouterr().err
     assert "holds results of beams None" in error and error.count("\n") == 1
-    assert len(lines(tmp_path)) == 12
+    assert len(lines(results_file(tmp_path))) == 12
+
+
+def test_corrupted_data_have_their_own_file(fake, tmp_path, monkeypatch):
+    """Here the observations are clean, so that the fake discovery knows them."""
+    monkeypatch.setattr(protocol, "observe", lambda problem, y, *_: (problem.t, y))
+    assert run(tmp_path, "--noise", "0.05", "--drop", "0.5") == 0
+    path = results_file(tmp_path, name="textbook-noise0.05-drop0.5")
+    assert {(line["noise"], line["drop"]) for line in lines(path)} == {(0.05, 0.5)}
+
+
+def test_the_network_alone_is_ranked_by_its_probability(tmp_path, monkeypatch):
+    """In its own variables: y0 = 9 is beyond its range, so it reads the series scaled."""
+
+    class FakeNetwork:
+        def propose(self, trajectories, *, beams, seed):
+            (seen,) = trajectories
+            assert beams == 3 and np.abs(seen.y).max() <= 5.0
+            laws = ["sin(y)", "0.4*y", "0.4*y", "log(y)"]
+            return [[(Expression.from_infix(law), -i) for i, law in enumerate(laws)]]
+
+    monkeypatch.setattr(methods, "_network", lambda weights: FakeNetwork())
+    problem = next(p for p in textbook() if p.name == "compound interest")
+    settings = {"weights": "small", "beams": 3, "seed": 0}
+    result = protocol.evaluate_problem(problem, "nsode", settings)
+    assert result["num_candidates"] == 3 and result["rank"]["skeleton"] == 2
+    assert result["rank"]["allclose"] is None
+    restored = Expression.from_infix(result["candidates"][1]["formula"])
+    assert restored.constants == pytest.approx([0.4])
+
+
+def test_each_method_takes_its_own_options_only(tmp_path, capsys):
+    assert run(tmp_path, "--method", "sindy", "--effort", "fast") == 2
+    assert "--effort has no meaning for the method sindy" in capsys.readouterr().err
+    assert run(tmp_path, "--method", "nsode", "--samples", "5") == 2
+    assert "--samples has no meaning for the method nsode" in capsys.readouterr().err
+    assert not results_file(tmp_path, "nsode").exists()
 
 
 @pytest.mark.parametrize(
@@ -119,14 +159,21 @@ def test_results_of_other_settings_are_not_mixed(fake, tmp_path, capsys):
             "unknown test set 'textbok': known are iv, constants, skeletons, iv-163, textbook",
         ),
         (["--sets", ","], "names no test set"),
+        (["--method", "magic"], "invalid choice: 'magic'"),
         (["--beams", "-1"], "--beams must be at least 0, got -1"),
+        (["--method", "nsode", "--beams", "0"], "--beams must be at least 1, got 0"),
         (["--beams", "many"], "invalid int value: 'many'"),
         (["--samples", "-1"], "--samples must be at least 0, got -1"),
         (["--drop", "1"], "--drop must be between 0 and 0.9, got 1.0"),
         (["--noise", "-0.1"], "--noise must be between 0 and 1, got -0.1"),
+        (["--noise", "nan"], "--noise must be between 0 and 1, got nan"),
+        (["--processes", "-1"], "--processes must be at least 0, got -1"),
+        (["--time-limit", "0"], "--time-limit must be at least 1, got 0.0"),
         (["--effort", "much"], "invalid choice: 'much'"),
         (["--frobnicate"], "--frobnicate"),
         (["--out", "/dev/null/results"], "/dev/null"),
+        (["report"], "required: results"),
+        (["report", "nowhere"], "there is no folder nowhere"),
     ],
 )
 def test_bad_arguments_get_one_line_and_code_2(
@@ -141,34 +188,47 @@ def test_bad_arguments_get_one_line_and_code_2(
 
 @pytest.mark.parametrize("text", ["my diary\n", "my diary", "{}\n", "[1]\n"])
 def test_a_foreign_file_is_left_alone(fake, tmp_path, capsys, text):
-    (tmp_path / "textbook.jsonl").write_text(text)
+    file = results_file(tmp_path)
+    file.parent.mkdir()
+    file.write_text(text)
     assert run(tmp_path) == 2
     assert "is not a result file" in capsys.readouterr().err
-    assert (tmp_path / "textbook.jsonl").read_text() == text
+    assert file.read_text() == text
 
 
 def test_unusable_weights_end_the_run(monkeypatch, tmp_path, capsys):
     def discover(t, y, **settings):
         raise WeightsError("there are no weights named large")
 
-    monkeypatch.setattr(evaluate, "discover", discover)
+    monkeypatch.setattr(discovery, "discover", discover)
     assert run(tmp_path, "--weights", "large") == 2
     assert capsys.readouterr().err == "nsode_jax.evaluate: there are no weights named large\n"
-    assert not (tmp_path / "textbook.jsonl").exists()
+    assert not results_file(tmp_path).exists()
+
+
+def test_from_the_command_to_the_report(fake, tmp_path, capsys):
+    assert run(tmp_path) == 0
+    capsys.readouterr()
+    out = tmp_path / "report"
+    assert evaluate.main(["report", str(tmp_path), "--out", str(out)]) == 0
+    assert str(out / "report.md") in capsys.readouterr().out.splitlines()
+    rows = [line.split(" | ") for line in (out / "report.md").read_text().splitlines()]
+    table_1, table_8 = (row[2:4] for row in rows if row[1:3] == ["skeleton", "91.7"])
+    assert table_1 == table_8 == ["91.7", "0.0"]  # Any of the candidates, the first.
 
 
 def test_observations_follow_the_protocol():
     problem = odebench()[0]
     y = problem.solve()
-    t, clean = evaluate.observe(problem, y, 0.0, 0.0, 0)
+    t, clean = protocol.observe(problem, y, 0.0, 0.0, 0)
     assert np.array_equal(t, problem.t) and np.array_equal(clean, y)
-    t, noisy = evaluate.observe(problem, y, 0.05, 0.5, 0)
+    t, noisy = protocol.observe(problem, y, 0.05, 0.5, 0)
     assert t.size == 75 and (np.diff(t) > 0).all()
     xi = noisy / np.interp(t, problem.t, y) - 1
     assert 0.035 < xi.std() < 0.065
-    again = evaluate.observe(problem, y, 0.05, 0.5, 0)
+    again = protocol.observe(problem, y, 0.05, 0.5, 0)
     assert np.array_equal(noisy, again[1])
-    assert not np.array_equal(noisy, evaluate.observe(problem, y, 0.05, 0.5, 1)[1])
+    assert not np.array_equal(noisy, protocol.observe(problem, y, 0.05, 0.5, 1)[1])
 
 
 def test_solutions_are_compared_from_both_initial_values(monkeypatch, tmp_path, capsys):
@@ -181,9 +241,9 @@ def test_solutions_are_compared_from_both_initial_values(monkeypatch, tmp_path, 
 
     wrong = Expression.from_infix("log(y - 1e9)")
     laws = iter([truths[first], *[wrong] * 45])
-    monkeypatch.setattr(evaluate, "discover", discover)
-    assert evaluate.main(["--sets", "odebench", "--out", str(tmp_path)]) == 0
-    results = [json.loads(line) for line in (tmp_path / "odebench.jsonl").read_text().splitlines()]
+    monkeypatch.setattr(discovery, "discover", discover)
+    assert run(tmp_path, "--sets", "odebench") == 0
+    results = lines(results_file(tmp_path, name="odebench"))
     assert results[0]["reconstruction_r2"] > 0.999 and results[0]["generalization_r2"] > 0.999
     assert results[1]["reconstruction_r2"] is None and results[1]["generalization_r2"] is None
     totals = [line.split() for line in capsys.readouterr().out.splitlines() if "R2 > 0.9" in line]

@@ -7,13 +7,12 @@ from nsode_jax.discovery.integral import (
     IntegralForm,
     Start,
     fit_integrals,
-    linear_constants,
     starts_of,
 )
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.canonical import canonicalize
-from nsode_jax.expressions.expression import Expression, Skeleton
+from nsode_jax.expressions.expression import Expression
 
 # Laws with their initial value and the end of the observation.
 LAWS = {
@@ -134,21 +133,6 @@ def test_a_view_has_the_form_of_its_variables():
     _, errors = fit_integrals(form, [Start(law, np.zeros(len(law.constants), bool))])
     _, seen_errors = fit_integrals(seen, [Start(view, np.zeros(len(view.constants), bool))])
     assert seen_errors[0] == pytest.approx(errors[0], rel=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("key", "linear"),
-    [
-        ("add c mul c y", [True, True]),
-        ("mul c sin mul c y", [True, False]),
-        ("div c add c y", [True, False]),
-        ("mul c pow y c", [True, False]),
-        ("mul add c y add c y", [True, False]),
-        ("exp c", [False]),
-    ],
-)
-def test_linear_constants(key, linear):
-    assert linear_constants(Skeleton.from_key(key)).tolist() == linear
 
 
 def test_whole_exponents_stay_and_others_are_tried_both_ways():

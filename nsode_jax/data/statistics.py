@@ -86,6 +86,7 @@ class Statistics:
         right.bar(tokens, [self.operators[token] for token in tokens], width=0.85)
         right.set(xlabel="operator", ylabel="occurrences")
         for axes in (left, right):
+            axes.yaxis.set_major_locator(MaxNLocator(integer=True))
             axes.spines[["top", "right"]].set_visible(False)
         figure.savefig(path, dpi=120)
 

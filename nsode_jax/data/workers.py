@@ -38,7 +38,7 @@ class Workers:
           processes: how many; all cores that this process may use by default, 0
             works in this process.
         """
-        self.processes = _usable_cores() if processes is None else processes
+        self.processes = usable_cores() if processes is None else processes
         if self.processes < 0:
             raise ValueError(f"the number of processes must not be negative, got {processes}")
         self._workers: dict[Connection, multiprocessing.process.BaseProcess] = {}
@@ -128,7 +128,8 @@ class Workers:
         return self._working_on.pop(connection), outcome
 
 
-def _usable_cores() -> int:
+def usable_cores() -> int:
+    """Cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):  # Not on macOS.
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

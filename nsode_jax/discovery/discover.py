@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.discovery.holdout import held_out_error
-from nsode_jax.discovery.integral import IntegralForm, linear_constants
+from nsode_jax.discovery.integral import IntegralForm
 from nsode_jax.discovery.library import library
 from nsode_jax.discovery.matching import covariance
 from nsode_jax.discovery.rank import Fit, rank, spread_of, weights_of
@@ -28,6 +28,7 @@ from nsode_jax.discovery.series import read_series
 from nsode_jax.discovery.verdict import verdict
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.canonical import TimeLimitExceeded
+from nsode_jax.expressions.constants import linear_constants
 from nsode_jax.expressions.expression import Expression, ExpressionError
 
 _STARTS_PER_SKELETON = 2

@@ -11,7 +11,6 @@ Constants are varied relative to their effect, so nothing here depends on the un
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,8 +27,8 @@ from nsode_jax.discovery.rank import spread_of
 from nsode_jax.discovery.smoothing import is_clean, lagrange_weights, monotone_curve
 from nsode_jax.discovery.variants import exponent_constants
 from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.expressions.expression import Expression, Skeleton
-from nsode_jax.expressions.operators import CONSTANT, NEGATIVE_CONSTANT, OPERATORS
+from nsode_jax.expressions.constants import linear_constants
+from nsode_jax.expressions.expression import Expression
 
 INTERPOLATION_FLOOR = 3e-5
 """Residual, in standard deviations of the data, that interpolation leaves undecided."""
@@ -174,34 +173,6 @@ def _interpolation(
     result = np.zeros((at.size, grid.size))
     np.put_along_axis(result, columns, lagrange_weights(grid[columns], at), axis=1)
     return result
-
-
-@functools.lru_cache(maxsize=8192)
-def linear_constants(skeleton: Skeleton) -> Bool[np.ndarray, "constants"]:
-    """Constants in which, jointly and with the others held, f is affine."""
-    counter = iter(range(skeleton.num_constants))
-
-    def walk(start: int) -> tuple[set[int], int]:
-        token = skeleton.tokens[start]
-        if token in (CONSTANT, NEGATIVE_CONSTANT):
-            return {next(counter)}, start + 1
-        operator = OPERATORS.get(token)
-        if operator is None:
-            return set(), start + 1
-        arguments, position = [], start + 1
-        for _ in range(operator.arity):
-            linear, position = walk(position)
-            arguments.append(linear)
-        if token in ("add", "sub", "neg"):
-            return set().union(*arguments), position
-        if token == "mul":  # Bilinear: one side at a time.
-            return max(arguments, key=len), position
-        return (arguments[0] if token == "div" else set()), position
-
-    linear = np.zeros(skeleton.num_constants, bool)
-    linear[list(walk(0)[0])] = True
-    linear.flags.writeable = False
-    return linear
 
 
 @dataclasses.dataclass(frozen=True)

@@ -51,11 +51,13 @@ class AffineView:
         """The trajectory in the view's variables, (s, z)."""
         return Trajectory((trajectory.t - self.t0) / self.c, (trajectory.y - self.b) / self.a)
 
-    def restore(self, expression: Expression) -> Expression:
+    def restore(self, expression: Expression, absorb: bool = True) -> Expression:
         """The law dy/dt = f(y) of a law dz/ds = g(z) found in this view.
 
         Args:
           expression: g.
+          absorb: whether factors that the change of units leaves inside sums are moved
+            out, for the shortest form; that takes SymPy some milliseconds.
 
         Returns:
           f(y) = (a/c) g((y - b)/a), in canonical form.
@@ -74,7 +76,7 @@ class AffineView:
             prefix += ["sub", VARIABLE, self.b] if self.b else [VARIABLE]
         factor = self.a / self.c
         restored = Expression(tuple(prefix if factor == 1.0 else ["mul", factor, *prefix]))
-        if self.a == 1.0 and not self.b:
+        if not absorb or (self.a == 1.0 and not self.b):
             return canonicalize(restored)
         with time_limit(1.0):
             absorbed = from_sympy(_absorb(to_sympy(restored)))

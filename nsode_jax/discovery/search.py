@@ -20,12 +20,12 @@ from nsode_jax.discovery.integral import (
     IntegralForm,
     Start,
     fit_integrals,
-    linear_constants,
     starts_of,
 )
 from nsode_jax.discovery.programs import fits
 from nsode_jax.discovery.rank import length, optimistic_score, score
 from nsode_jax.discovery.variants import canonical_or_none, shortened_laws
+from nsode_jax.expressions.constants import linear_constants
 from nsode_jax.expressions.expression import Expression, Prefix, subtree_end
 from nsode_jax.expressions.operators import OPERATORS, VARIABLE
 

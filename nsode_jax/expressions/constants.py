@@ -1,14 +1,18 @@
-"""The paper's six rules for resampling the constants of a skeleton (appendix B.1)."""
+"""Constants of a skeleton: what they are to f, and the paper's six rules for resampling them.
+
+The rules are those of appendix B.1.
+"""
 
 from __future__ import annotations
 
 import functools
 
 import numpy as np
+from jaxtyping import Bool
 
 from nsode_jax.expressions.canonical import NotRepresentable, canonicalize
 from nsode_jax.expressions.expression import Expression, Skeleton, subtree_end
-from nsode_jax.expressions.operators import CONSTANT, NEGATIVE_CONSTANT
+from nsode_jax.expressions.operators import CONSTANT, NEGATIVE_CONSTANT, OPERATORS
 from nsode_jax.expressions.sampling import EquationPrior, sample_exponent, sample_magnitude
 
 _MAX_TRIES = 20
@@ -35,6 +39,34 @@ def constant_roles(skeleton: Skeleton) -> tuple[str, ...]:
         for i, token in enumerate(tokens)
         if token in (CONSTANT, NEGATIVE_CONSTANT)
     )
+
+
+@functools.lru_cache(maxsize=8192)
+def linear_constants(skeleton: Skeleton) -> Bool[np.ndarray, "constants"]:
+    """Constants in which, jointly and with the others held, f is affine."""
+    counter = iter(range(skeleton.num_constants))
+
+    def walk(start: int) -> tuple[set[int], int]:
+        token = skeleton.tokens[start]
+        if token in (CONSTANT, NEGATIVE_CONSTANT):
+            return {next(counter)}, start + 1
+        operator = OPERATORS.get(token)
+        if operator is None:
+            return set(), start + 1
+        arguments, position = [], start + 1
+        for _ in range(operator.arity):
+            linear, position = walk(position)
+            arguments.append(linear)
+        if token in ("add", "sub", "neg"):
+            return set().union(*arguments), position
+        if token == "mul":  # Bilinear: one side at a time.
+            return max(arguments, key=len), position
+        return (arguments[0] if token == "div" else set()), position
+
+    linear = np.zeros(skeleton.num_constants, bool)
+    linear[list(walk(0)[0])] = True
+    linear.flags.writeable = False
+    return linear
 
 
 def is_allowed(value: float, sign: int, role: str) -> bool:

@@ -1,0 +1,293 @@
+"""The methods we compare with: SINDy, gplearn, Operon and AI Feynman.
+
+None of them knows about time. Each fits a function from y to an estimate of dy/dt
+(paper, section 3.2 and appendix E). The paper took finite differences, which are useless
+on noisy data; here all four are given the slopes of local polynomials chosen by
+cross-validation (`differentiate`). And where a method has many candidates but no good
+way to choose between them, the choice is by their solutions (`ranked_by_solution`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import math
+import os
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from jaxtyping import Float
+
+from nsode_jax.dynamics.solve import Budget, solve
+from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError, clean
+from nsode_jax.evaluation.feynman import FeynmanError, feynman_front
+from nsode_jax.evaluation.genetic import evolved_programs
+from nsode_jax.evaluation.metrics import r2
+from nsode_jax.evaluation.operon import operon_front
+from nsode_jax.evaluation.sindy import sparse_laws
+from nsode_jax.expressions.canonical import NotRepresentable, canonicalize
+from nsode_jax.expressions.expression import Expression, ExpressionError
+
+FEYNMAN_PYTHON = "NSODE_AIFEYNMAN_PYTHON"
+"""Environment variable with the Python interpreter that has AI Feynman."""
+
+_SINDY_DEGREES = (1, 2, 3)
+_MAX_PROGRAMS = 200
+
+
+class BaselineError(Exception):
+    """Why a baseline cannot answer, in one line for the user."""
+
+
+# --- the methods --------------------------------------------------------------
+
+
+def sindy(
+    t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"], *, degree: int | None, seed: int
+) -> list[Expression]:
+    """SINDy (Brunton et al. 2016) as PySINDy implements it.
+
+    The grid is the paper's: 10 thresholds and 8 ridge penalties, over polynomials with
+    and without sin, cos, exp, sqrt and log. In place of its five orders of finite
+    differences stand the slopes of `differentiate`, and in place of validation on the
+    second half of the series, where most solutions rest, the choice is by solutions
+    (after Mangan et al. 2017). On ODEBench both are stronger, with noise by far.
+
+    Args:
+      t, y: the observations, shape [time].
+      degree: the highest power of y; None for a choice from 1 to 3.
+      seed: of nothing: SINDy has no random numbers.
+
+    Returns:
+      Laws, best first, without repetitions.
+
+    Raises:
+      BaselineError: if PySINDy is missing or the series cannot be used.
+    """
+    del seed
+    series = _usable(t, y)
+    slopes = differentiate(series.t, series.y)
+    degrees = _SINDY_DEGREES if degree is None else (degree,)
+    with _extra("PySINDy"):
+        laws = sparse_laws(slopes.y, slopes.slope, degrees)
+    return ranked_by_solution(laws, series, slopes)
+
+
+def gplearn(
+    t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"], *, seed: int
+) -> list[Expression]:
+    """Genetic programming by gplearn, with the paper's settings (appendix E).
+
+    Args:
+      t, y: the observations, shape [time].
+      seed: of the evolution.
+
+    Returns:
+      At most 200 different programs of the last generations, those of the highest R^2
+      of the slopes first ("best performance across all final programs").
+
+    Raises:
+      BaselineError: if gplearn is missing or the series cannot be used.
+    """
+    series = _usable(t, y)
+    slopes = differentiate(series.t, series.y)
+    with _extra("gplearn"):
+        programs = evolved_programs(slopes.y, slopes.slope, seed)
+        return list(itertools.islice(distinct(programs), _MAX_PROGRAMS))
+
+
+def operon(
+    t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"], *, seed: int
+) -> list[Expression]:
+    """Operon (Burlacu et al. 2020): genetic programming with fitted constants.
+
+    Args:
+      t, y: the observations, shape [time].
+      seed: of the evolution.
+
+    Returns:
+      The Pareto front of error and length, best first by `ranked_by_solution`; by
+      Operon's own criterion, description length, the pick is often too short.
+
+    Raises:
+      BaselineError: if PyOperon is missing or the series cannot be used.
+    """
+    series = _usable(t, y)
+    slopes = differentiate(series.t, series.y)
+    with _extra("PyOperon"):
+        laws = operon_front(slopes.y, slopes.slope, seed)
+    return ranked_by_solution(laws, series, slopes)
+
+
+def aifeynman(
+    t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"], *, seed: int
+) -> list[Expression]:
+    """AI Feynman 2.0 (Udrescu et al. 2020), with the paper's settings (appendix E).
+
+    It runs for many minutes, in an environment of its own (`feynman`).
+
+    Args:
+      t, y: the observations, shape [time].
+      seed: of its data split and networks; its brute force is limited by the clock.
+
+    Returns:
+      Its Pareto front, best first by `ranked_by_solution`.
+
+    Raises:
+      BaselineError: if there is no such environment, it fails, or the series cannot
+        be used.
+    """
+    series = _usable(t, y)
+    python = os.environ.get(FEYNMAN_PYTHON)
+    if not python:
+        raise BaselineError(
+            "AI Feynman needs an environment of its own, with numpy below 1.24: set "
+            f"{FEYNMAN_PYTHON} to the path of its Python interpreter"
+        )
+    slopes = differentiate(series.t, series.y)
+    try:
+        laws = feynman_front(slopes.y, slopes.slope, seed, python)
+    except (FeynmanError, OSError) as error:
+        raise BaselineError(f"AI Feynman failed: {error}") from error
+    return ranked_by_solution(laws, series, slopes)
+
+
+@contextlib.contextmanager
+def _extra(library: str) -> Iterator[None]:
+    """Says which extra to install where the library is missing."""
+    try:
+        yield
+    except ImportError as error:
+        raise BaselineError(
+            f"{library} needs the extra `baselines`: pip install 'nsode_jax[baselines]'"
+        ) from error
+
+
+def _usable(t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"]) -> Trajectory:
+    try:
+        return clean(t, y)[0]
+    except TrajectoryError as error:
+        raise BaselineError(str(error)) from error
+
+
+# --- derivatives --------------------------------------------------------------
+
+_DEGREES = (2, 4)
+_NUM_WINDOWS = 10
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Slopes:
+    """What a regression of dy/dt on y is given.
+
+    Attributes:
+      y: smoothed values, shape [time].
+      slope: estimates of dy/dt, shape [time].
+    """
+
+    y: Float[np.ndarray, "time"]
+    slope: Float[np.ndarray, "time"]
+
+
+def differentiate(t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"]) -> Slopes:
+    """Values and slopes of local polynomials, chosen by leave-one-out cross-validation.
+
+    On clean data the narrowest windows win, and this is a finite difference; on noisy
+    data wide ones, and this is a Savitzky-Golay filter, here for uneven times too.
+
+    Args:
+      t: strictly increasing times, at least 5, shape [time].
+      y: values, shape [time].
+    """
+    widest = max(7, t.size // 2)
+    windows = sorted({int(width) | 1 for width in np.geomspace(5, widest, _NUM_WINDOWS)})
+    least, best = np.inf, None
+    for degree in _DEGREES:
+        for window in windows:
+            if not degree + 1 < window <= t.size:
+                continue
+            values, slopes, leverage = local_polynomials(t, y, window, degree)
+            error = float(np.mean(((y - values) / (1 - leverage)) ** 2))
+            if error < least:
+                least, best = error, Slopes(values, slopes)
+    return best
+
+
+def local_polynomials(
+    t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"], window: int, degree: int
+) -> tuple[Float[np.ndarray, "time"], Float[np.ndarray, "time"], Float[np.ndarray, "time"]]:
+    """A least-squares polynomial around each time.
+
+    Args:
+      t: strictly increasing times, shape [time].
+      y: values, shape [time].
+      window: consecutive points of each fit, centered but at the ends; more than
+        `degree` and at most [time]. With degree + 1 points it is a finite difference.
+      degree: of the polynomials, at least 1.
+
+    Returns:
+      Its values and slopes at the times, and each point's leverage: the weight of its
+      value in its own fit, below 1 where the window exceeds degree + 1.
+    """
+    index = np.arange(t.size)
+    start = np.clip(index - window // 2, 0, t.size - window)
+    columns = start[:, None] + np.arange(window)
+    away = t[columns] - t[:, None]
+    reach = np.abs(away).max(axis=1)
+    powers = (away / reach[:, None])[..., None] ** np.arange(degree + 1)
+    weights = np.linalg.pinv(powers)  # [time, degree + 1, window]
+    values = (weights[:, 0] * y[columns]).sum(axis=1)
+    slopes = (weights[:, 1] * y[columns]).sum(axis=1) / reach
+    return values, slopes, weights[index, 0, index - start]
+
+
+# --- candidates ---------------------------------------------------------------
+
+_FLOOR = 1e-3
+_MAX_STEPS = 5_000
+_MAX_EVALUATIONS = 200_000
+
+
+def ranked_by_solution(
+    laws: Iterable[Expression], series: Trajectory, slopes: Slopes
+) -> list[Expression]:
+    """The different laws, in the order of the information criterion of their solutions.
+
+    n log(e^2 + (0.001 s)^2) + k log n, where e is the root mean square error of the
+    solution that starts at the first smoothed value, s the standard deviation of the n
+    observations and k the number of constants. Without the floor, the longest law would
+    win on clean data for the fourth digit. Laws without a solution come last, by how
+    well they fit the slopes.
+    """
+
+    def criterion(law: Expression) -> tuple[float, float]:
+        budget = Budget(_MAX_EVALUATIONS)
+        solution = solve(law, slopes.y[0], series.t, max_steps=_MAX_STEPS, budget=budget)
+        misfit = -r2(slopes.slope, law.evaluate(slopes.y))
+        if solution is None:
+            return math.inf, misfit
+        with np.errstate(over="ignore"):
+            error = np.mean((solution - series.y) ** 2) + (_FLOOR * series.y.std()) ** 2
+        return len(series) * math.log(error) + len(law.constants) * math.log(len(series)), misfit
+
+    return sorted(distinct(laws), key=criterion)
+
+
+def distinct(laws: Iterable[Expression]) -> Iterator[Expression]:
+    """The laws in canonical form, without repetitions, as far as others can use them.
+
+    A law without a canonical form stays as it is. Left out are those too long or too
+    deeply nested to be read back or to be solved.
+    """
+    seen = set()
+    for law in laws:
+        try:
+            with contextlib.suppress(NotRepresentable):
+                law = canonicalize(law)
+            if law not in seen and Expression.from_infix(law.infix) == law:
+                law.compile()
+                seen.add(law)
+                yield law
+        except (ExpressionError, SyntaxError, MemoryError, RecursionError):
+            continue

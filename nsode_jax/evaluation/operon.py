@@ -1,0 +1,78 @@
+"""Operon: genetic programming in C++ whose constants are fitted by Levenberg-Marquardt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from nsode_jax.expressions.expression import Expression, ExpressionError, Prefix
+from nsode_jax.expressions.operators import VARIABLE
+
+_FUNCTIONS = ("add", "sub", "mul", "div", "pow", "sin", "cos", "exp", "sqrt", "log")
+_TOKENS = {name.capitalize(): name for name in _FUNCTIONS}
+
+
+def operon_front(
+    y: Float[np.ndarray, "time"],
+    slope: Float[np.ndarray, "time"],
+    seed: int,
+    max_evaluations: int = 250_000,
+) -> list[Expression]:
+    """The Pareto front of R^2 and length, shortest first.
+
+    Args:
+      y: values, shape [time].
+      slope: dy/dt there, shape [time].
+      seed: of the evolution.
+      max_evaluations: of candidates, those of the local search included; the default
+        takes a few seconds.
+
+    Raises:
+      ImportError: if PyOperon is missing.
+    """
+    from pyoperon.sklearn import SymbolicRegressor
+
+    regressor = SymbolicRegressor(
+        allowed_symbols=",".join((*_FUNCTIONS, "constant", "variable")),
+        objectives=["r2", "length"],
+        optimizer_iterations=5,
+        population_size=500,
+        max_length=30,
+        max_evaluations=max_evaluations,
+        n_threads=1,  # Evaluation runs several problems side by side.
+        random_state=seed,
+    )
+    regressor.fit(y[:, None], slope)
+    laws = []
+    for model in regressor.pareto_front_:
+        try:
+            laws.append(to_expression(model["tree"]))
+        except ExpressionError:  # A constant that is not finite.
+            continue
+    return laws
+
+
+def to_expression(tree: Any) -> Expression:
+    """The expression of one of Operon's trees.
+
+    Raises:
+      ExpressionError: if a constant of it is not finite.
+    """
+    nodes = tree.Nodes  # Postfix, each operator preceded by its first argument.
+
+    def subtree(root: int) -> Prefix:
+        node = nodes[root]
+        if node.IsVariable:  # Every variable carries a factor.
+            return ("mul", float(node.Value), VARIABLE)
+        if node.IsConstant:
+            return (float(node.Value),)
+        prefix: Prefix = (_TOKENS[node.Type.name],)
+        child = root - 1
+        for _ in range(node.Arity):
+            prefix += subtree(child)
+            child -= nodes[child].Length + 1
+        return prefix
+
+    return Expression(subtree(len(nodes) - 1))

@@ -1,0 +1,193 @@
+"""One problem, one method: observe the trajectory, find laws, score them against the truth."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import math
+import platform
+import time
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from nsode_jax.data.workers import usable_cores
+from nsode_jax.dynamics.solve import solve
+from nsode_jax.evaluation.methods import METHODS, Answer, MethodError, degree_of
+from nsode_jax.evaluation.metrics import METRICS, Score, evaluation_points, first_rank, r2, score
+from nsode_jax.evaluation.testsets import Problem
+from nsode_jax.expressions.expression import Expression
+
+SHOWN = 10
+"""So many candidates stand in a result, beside those that the ranks name."""
+
+_MAX_SOLVER_STEPS = 20_000
+
+
+def observe(
+    problem: Problem, y: Float[np.ndarray, "time"], noise: float, drop: float, seed: int
+) -> tuple[Float[np.ndarray, "kept"], Float[np.ndarray, "kept"]]:
+    """A clean trajectory as it would be measured, by ODEBench's protocol.
+
+    Args:
+      problem: whose trajectory it is; each has its own random numbers.
+      y: the clean trajectory, shape [time].
+      noise: sigma of y (1 + sigma xi) with standard normal xi.
+      drop: share of the points that is lost, drawn uniformly.
+      seed: of the random numbers.
+
+    Returns:
+      Times and values of the points that are left.
+    """
+    rng = np.random.default_rng([seed, zlib.crc32(problem.name.encode())])
+    noisy = y * (1 + noise * rng.standard_normal(y.size))
+    count = round(y.size * (1 - drop))
+    kept = np.sort(rng.choice(y.size, count, replace=False))
+    return problem.t[kept], noisy[kept]
+
+
+def evaluate_problem(
+    problem: Problem, method: str, settings: dict[str, Any], noise: float = 0.0, drop: float = 0.0
+) -> dict[str, Any]:
+    """Finds laws for the problem's trajectory by one method and scores them.
+
+    Args:
+      problem: the law, its initial value and its time grid.
+      method: a name in `METHODS`.
+      settings: of the method, and `seed`.
+      noise, drop: see `observe`.
+
+    Returns:
+      One line of a result file. `rank` gives, for each metric, the first candidate that
+      satisfies it (from 1) or None; `candidates` holds the first ten and those; `error`
+      says why there are none. `reconstruction_r2` compares the first candidate's
+      solution from the true initial value with the clean trajectory,
+      `generalization_r2` the one from the problem's other initial value, if there is
+      one; None where there is no solution. `seconds` is the method's time, scores not
+      included.
+    """
+    y = problem.solve()
+    t, observed = observe(problem, y, noise, drop, settings["seed"])
+    # ODEBench's protocol selects without the truth; it is the set with a second start.
+    hint = METHODS[method].wants_degree and problem.other_y0 is None
+    extra = {"degree": degree_of(problem.expression) if hint else None}
+    answers, error = [], None
+    start = time.perf_counter()
+    try:
+        answers = METHODS[method].fit(
+            t, observed, **settings, **(extra if METHODS[method].wants_degree else {})
+        )
+    except MethodError as refusal:
+        error = str(refusal)
+    seconds = time.perf_counter() - start
+    return {
+        **describe(problem, method, settings, noise, drop),
+        "seconds": round(seconds, 3),
+        "error": error if answers or error else "the method has no candidates",
+        **(_solution_scores(problem, y, answers[0].expression) if answers else {}),
+        **_candidate_scores(problem, y, answers),
+    }
+
+
+def describe(
+    problem: Problem, method: str, settings: dict[str, Any], noise: float, drop: float
+) -> dict[str, Any]:
+    """The part of a result that is known before the method runs."""
+    return {
+        "name": problem.name,
+        "truth": problem.law.infix,
+        "complexity": problem.expression.complexity if problem.expression else None,
+        "expressible": problem.expression is not None,
+        "y0": problem.y0,
+        "method": method,
+        **settings,
+        "noise": noise,
+        "drop": drop,
+        "machine": _machine(),
+        "date": datetime.date.today().isoformat(),
+    }
+
+
+def failed(
+    problem: Problem,
+    method: str,
+    settings: dict[str, Any],
+    noise: float,
+    drop: float,
+    error: str,
+    seconds: float,
+) -> dict[str, Any]:
+    """The result of a problem whose process was ended or died."""
+    return {
+        **describe(problem, method, settings, noise, drop),
+        "seconds": round(seconds, 3),
+        "error": error,
+        **_candidate_scores(problem, np.zeros(2), []),
+    }
+
+
+def _solution_scores(
+    problem: Problem, y: Float[np.ndarray, "time"], law: Expression
+) -> dict[str, float | None]:
+    """How well the law's solutions meet the clean ones, from both initial values."""
+
+    def compare(truth: Float[np.ndarray, "time"], y0: float) -> float | None:
+        solution = solve(law, y0, problem.t, max_steps=_MAX_SOLVER_STEPS)
+        return None if solution is None else _finite(r2(truth, solution))
+
+    scores = {"reconstruction_r2": compare(y, problem.y0)}
+    if problem.other_y0 is not None:
+        other = problem.solve(problem.other_y0)
+        scores["generalization_r2"] = compare(other, problem.other_y0)
+    return scores
+
+
+def _candidate_scores(
+    problem: Problem, y: Float[np.ndarray, "time"], answers: Sequence[Answer]
+) -> dict[str, Any]:
+    scores = score(
+        problem.law,
+        problem.expression,
+        evaluation_points(y),
+        [answer.expression for answer in answers],
+        always=SHOWN,
+    )
+    ranks = {metric: first_rank(scores, metric) for metric in METRICS}
+    shown = sorted({*range(1, min(SHOWN, len(answers)) + 1), *filter(None, ranks.values())})
+    return {
+        "num_candidates": len(answers),
+        "rank": ranks,
+        "candidates": [_shown(k, answers[k - 1], scores[k - 1]) for k in shown],
+    }
+
+
+def _shown(rank: int, answer: Answer, score: Score) -> dict[str, Any]:
+    return {
+        "rank": rank,
+        "formula": answer.expression.infix,
+        "complexity": answer.expression.complexity,
+        "solution_r2": answer.solution_r2,
+        "r2": _finite(score.r2),
+        "skeleton": score.skeleton,
+        "allclose": score.allclose,
+    }
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+@functools.cache
+def _machine() -> str:
+    """The processor and the number of cores this process may use."""
+    name = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        name = next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        pass
+    return f"{name}, {usable_cores()} cores"

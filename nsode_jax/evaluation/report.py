@@ -1,0 +1,465 @@
+"""The report of an evaluation: the paper's tables and figures from files of results.
+
+`report.md` links the pictures beside it; every number in it stands, in full precision,
+in one of the CSV files. Names, errors and settings come from files and may hold
+anything: they are escaped.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import nsode_jax
+from nsode_jax.data.bank import SkeletonBank
+from nsode_jax.data.statistics import Statistics
+from nsode_jax.evaluation.figures import draw_recovery, draw_top_k
+from nsode_jax.evaluation.methods import METHODS
+from nsode_jax.evaluation.metrics import METRICS
+from nsode_jax.evaluation.published import (
+    EARLIER_ODEBENCH,
+    EARLIER_OPERON_COMPLEXITY,
+    PAPER_PROBLEMS,
+    Contradiction,
+    contradictions,
+)
+from nsode_jax.evaluation.results import (
+    Data,
+    ReportError,
+    Result,
+    Run,
+    problems,
+    read_runs,
+)
+from nsode_jax.evaluation.tables import (
+    GENERALIZATION,
+    INTERRUPTED,
+    METRIC_NAMES,
+    RECONSTRUCTION,
+    RELATIVE_COMPLEXITY,
+    Cell,
+    Recovery,
+    TopK,
+    earlier_cells,
+    escape,
+    methods_with_results,
+    odebench_cells,
+    odebench_grid,
+    paper_cells,
+    recovery_by_complexity,
+    result_cells,
+    results_table,
+    top_k,
+    write_csv,
+)
+from nsode_jax.evaluation.testsets import TEST_SETS
+from nsode_jax.expressions.expression import Skeleton
+
+__all__ = ["ReportError", "write_report"]
+
+TABLE_1, TABLE_8, ODEBENCH = "table1.csv", "table8.csv", "odebench.csv"
+TOP_K, RECOVERY, STATISTICS = "topk.csv", "recovery_by_complexity.csv", "dataset_statistics.csv"
+
+_TABLE_1_SETS = ("iv-163", "textbook")
+_DRAWN_SETS = ("iv", "constants", "skeletons", "iv-163")
+_BANK = "base"
+_MOST_VALUES = 12  # Of a setting that are listed,
+_MOST_ERRORS = 3  # kinds of errors shown,
+_LONGEST = 160  # and characters of each.
+
+
+def write_report(results: str | Path, out: str | Path) -> list[Path]:
+    """Writes `report.md`, its pictures and its tables to a folder.
+
+    Args:
+      results: folder of `<method>/<set>.jsonl`, see `results`.
+      out: where to; made if it is not there. Files of an earlier report are replaced.
+
+    Returns:
+      The files written, `report.md` first.
+
+    Raises:
+      ReportError: if there are no results, or a file is damaged, foreign, or of a
+        method or a test set that is not known.
+      OSError: if the report cannot be written.
+    """
+    runs, out = read_runs(Path(results)), Path(out)
+    out.mkdir(parents=True, exist_ok=True)
+    clean = [run for run in runs if run.data.clean]
+    tables = _write_tables(runs, out)
+    top_k_pictures = list(_draw_all_top_k(clean, out))
+    recovery_pictures = list(_draw_all_recovery(clean, out))
+    statistics_pictures = list(_draw_all_statistics(runs, out))
+    sections = (
+        _introduction(runs),
+        _table_1(runs),
+        _table_8(runs),
+        _limits(),
+        _odebench(runs),
+        _top_k(top_k_pictures),
+        _recovery(recovery_pictures),
+        _statistics(statistics_pictures),
+        _measured(runs),
+    )
+    report = out / "report.md"
+    report.write_text("\n\n".join(sections) + "\n", encoding="utf-8")
+    pictures = (*top_k_pictures, *recovery_pictures, *statistics_pictures)
+    return [report, *tables, *(out / picture.file for picture in pictures)]
+
+
+# --- Markdown -----------------------------------------------------------------
+
+
+class _Picture(NamedTuple):
+    file: str
+    name: str
+    alt: str
+
+
+def _paragraphs(heading: str, *parts: str) -> str:
+    return "\n\n".join((f"## {heading}", *filter(None, parts)))
+
+
+def _bullets(items: Iterable[str]) -> str:
+    return "\n".join(f"- {item}" for item in items)
+
+
+def _images(pictures: Iterable[_Picture]) -> str:
+    return "\n\n".join(
+        f"**{name}**\n\n![{escape(f'{name}: {alt}')}]({file})" for file, name, alt in pictures
+    )
+
+
+def _link(file: str) -> str:
+    return f"[{escape(file)}]({file})"
+
+
+def _names(labels: Sequence[str]) -> str:
+    *most, last = labels
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+# --- the files beside it ------------------------------------------------------
+
+
+def _write_tables(runs: Sequence[Run], out: Path) -> list[Path]:
+    clean = [run for run in runs if run.data.clean]
+    cells = [cell for run in runs for cell in result_cells(run)]
+    cells += [cell for name in PAPER_PROBLEMS for cell in paper_cells(name)]
+    grid = [cell for run in runs if run.data.set == "odebench" for cell in odebench_cells(run)]
+    excerpt = [c for c in cells if c.set in _TABLE_1_SETS and c.noise == 0 and c.drop == 0]
+    curves = [
+        step
+        for run in clean
+        if METHODS[run.method].uses_network
+        for metric in METRICS
+        for step in top_k(run, metric)
+    ]
+    bars = [row for run in clean for row in recovery_by_complexity(run)]
+    contents = (
+        (TABLE_1, Cell._fields, excerpt),
+        (TABLE_8, Cell._fields, cells),
+        (ODEBENCH, Cell._fields, [*grid, *earlier_cells()]),
+        (TOP_K, TopK._fields, curves),
+        (RECOVERY, Recovery._fields, bars),
+        (STATISTICS, ("data", "quantity", "of", "count"), list(_statistics_records(runs))),
+    )
+    for file, columns, records in contents:
+        write_csv(out / file, columns, records)
+    return [out / file for file, *_ in contents]
+
+
+def _draw_all_top_k(clean: Sequence[Run], out: Path) -> Iterator[_Picture]:
+    for method in (name for name, method in METHODS.items() if method.uses_network):
+        runs = [run for run in clean if run.method == method and run.results]
+        if runs:
+            file = f"topk-{method.replace('+', '-')}.png"
+            draw_top_k(runs).savefig(out / file)
+            alt = "percentage of problems solved by the first k candidates"
+            yield _Picture(file, METHODS[method].title, alt)
+
+
+def _draw_all_recovery(clean: Sequence[Run], out: Path) -> Iterator[_Picture]:
+    for name in TEST_SETS:
+        runs = [run for run in clean if run.data.set == name and run.results]
+        if runs:
+            file = f"recovery-{name}.png"
+            draw_recovery(runs).savefig(out / file)
+            alt = "recovered skeletons by complexity of the true law, a panel per method"
+            yield _Picture(file, name, alt)
+
+
+def _draw_all_statistics(runs: Sequence[Run], out: Path) -> Iterator[_Picture]:
+    for name, what, statistics in _all_statistics(runs):
+        file = f"statistics-{name}.png"
+        statistics.plot(out / file, what)
+        yield _Picture(file, name, f"{what} by complexity, and how often each operator occurs")
+
+
+# --- the sections -------------------------------------------------------------
+
+
+def _introduction(runs: Sequence[Run]) -> str:
+    parts = [
+        "# Evaluation",
+        f"Written by nsode\\_jax {nsode_jax.__version__}. A prediction is judged by the metrics of "
+        "Becker et al. 2022, section 2.3: *skeleton* (the structure of f is right), *R² ≥ 0.999* "
+        "and *allclose* (the values of f are right between the smallest and the largest y "
+        "observed); a joint metric holds if one and the same candidate satisfies both parts. "
+        "Numbers are percentages of the problems unless stated; the tables in CSV hold them "
+        "in full, with 95% intervals (Wilson's).",
+        "*NSODE* is the network alone, without refinement: the paper's method. *NSODE + refine* "
+        "is this package's: constants are fitted to the trajectory and all candidates ranked "
+        "anew. The two are never mixed. *Any of k*: at least one of a method's candidates "
+        "satisfies the metric (of NSODE's up to 1536 beams, as in the paper); *first*: the one "
+        "that the method ranks first does, chosen without the truth.",
+    ]
+    interrupted = [run for run in runs if run.interrupted]
+    if interrupted:
+        items = (
+            f"{METHODS[r.method].title} on {r.data.title}: {r.count} problems" for r in interrupted
+        )
+        parts.append(
+            f"**Some runs are not finished.** Their numbers, marked {INTERRUPTED}, are over the "
+            f"finished problems only:\n\n{_bullets(items)}"
+        )
+    return "\n\n".join(parts)
+
+
+def _table_1(runs: Sequence[Run]) -> str:
+    return _paragraphs(
+        "Results beside the paper's (its Table 1)",
+        results_table(runs, [Data(name) for name in _TABLE_1_SETS]),
+        f"{_resolution(_TABLE_1_SETS)} Columns marked *paper* are the paper's own numbers, of any "
+        "of each method's candidates (k = 1536 for NSODE), on its machines; the seconds after the "
+        f"plus sign went into reading GPLearn's long formulas. Numbers in full: {_link(TABLE_1)}.",
+    )
+
+
+def _table_8(runs: Sequence[Run]) -> str:
+    found = {run.data for run in runs if run.results}
+    shown = [
+        *(Data(name) for name in TEST_SETS if name in PAPER_PROBLEMS or Data(name) in found),
+        *sorted(data for data in found if not data.clean and data.set != "odebench"),
+    ]
+    return _paragraphs(
+        "All test sets (the paper's Table 8)",
+        results_table(runs, shown),
+        f"{_resolution(tuple(TEST_SETS))} Corrupted data of odebench stand further below. "
+        f"Numbers in full: {_link(TABLE_8)}.",
+    )
+
+
+def _resolution(names: Sequence[str]) -> str:
+    points = (f"{100 / len(problems(name)):.1f} in {name}" for name in names)
+    return f"Resolution: one problem is, in percentage points, {', '.join(points)}."
+
+
+def _limits() -> str:
+    sizes = _names([f"{len(problems(name))} ({name})" for name in _DRAWN_SETS])
+    paper = _names([str(PAPER_PROBLEMS[name]) for name in _DRAWN_SETS])
+    missing = sum(problem.expression is None for problem in problems("classic"))
+    return _paragraphs(
+        "How far the comparison with the paper goes",
+        _bullets(
+            (
+                f"{_names(_DRAWN_SETS)} are drawn as the paper's were, but they are other "
+                f"equations: {sizes} problems here, {paper} there.",
+                "textbook has the paper's equations and initial values.",
+                "classic has the paper's functions; the paper does not print its initial values, "
+                f"so ours are others. {missing} of the {len(problems('classic'))} laws cannot be "
+                "written with our operators; it counts as a miss in skeleton.",
+                "odebench is not in the paper.",
+                "A problem without candidates, be it for an error or a time limit, is a miss.",
+                "Seconds are of different machines.",
+            )
+        ),
+        "Some cells of the paper contradict its definitions, so that no measurement can "
+        "reproduce them:",
+        _bullets(map(_contradiction, contradictions())),
+    )
+
+
+def _contradiction(found: Contradiction) -> str:
+    metric = escape(METRIC_NAMES[found.metric])
+    where = f"{found.set}, {METHODS[found.method].title}: {metric} is {found.value:g}"
+    if found.part is None:
+        return f"{where}, which is no share of {PAPER_PROBLEMS[found.set]} problems"
+    return f"{where}, more than one of its parts, {escape(METRIC_NAMES[found.part])}"
+
+
+def _odebench(runs: Sequence[Run]) -> str:
+    heading = "ODEBench-1D"
+    runs = [run for run in runs if run.data.set == "odebench" and run.results]
+    if not runs:
+        return _paragraphs(heading, "There are no results on odebench.")
+    cells = [*(cell for run in runs for cell in odebench_cells(run)), *earlier_cells()]
+    corruptions = sorted({run.data[1:] for run in runs}, key=lambda pair: (pair[1], pair[0]))
+    grid = functools.partial(odebench_grid, cells, corruptions)
+    methods = methods_with_results(runs)
+    earlier = [row.method for row in EARLIER_ODEBENCH]
+    shortest, longest = EARLIER_OPERON_COMPLEXITY
+    return _paragraphs(
+        heading,
+        "23 equations from two initial values each, by the benchmark's protocol: the law is "
+        "found from the corrupted trajectory of one initial value. Percentage of the problems "
+        "with R² > 0.9 between the solution of the first candidate and the clean trajectory: "
+        "from the same initial value (*reconstruction*) / from the other one "
+        "(*generalization*). A result without a solution is a miss.",
+        grid([*methods, *earlier], RECONSTRUCTION, GENERALIZATION),
+        "Rows marked *earlier* were measured by us before, on two cores with one seed; the "
+        "ceilings are told the true skeleton and fit only its constants. Seconds per problem "
+        f"then: {'; '.join(f'{r.seconds} ({escape(r.method)})' for r in EARLIER_ODEBENCH)}. "
+        f"PyOperon's formulas had {shortest} to {longest} tokens on average.",
+        "Skeleton recovered by the first candidate (percent) / its complexity as a multiple of "
+        "the true law's (median over the problems with a candidate):",
+        grid(methods, "skeleton", RELATIVE_COMPLEXITY),
+        f"{_resolution(['odebench'])} Numbers in full: {_link(ODEBENCH)}.",
+    )
+
+
+def _top_k(pictures: Sequence[_Picture]) -> str:
+    heading = "Top-k (the paper's figure 2)"
+    if not pictures:
+        return _paragraphs(heading, "There are no results of NSODE on clean data.")
+    return _paragraphs(
+        heading,
+        "Percentage of problems that one of the first k candidates solves, up to k = 1536, on "
+        "clean data.",
+        _images(pictures),
+        f"Where the curves rise: {_link(TOP_K)}.",
+    )
+
+
+def _recovery(pictures: Sequence[_Picture]) -> str:
+    heading = "Recovery by complexity (the paper's figures 3 and 6 to 9)"
+    if not pictures:
+        return _paragraphs(heading, "There are no results on clean data.")
+    return _paragraphs(
+        heading,
+        "Skeletons recovered among the finished problems of each complexity, on clean data. Laws "
+        "that our operators cannot express have no complexity and no bar.",
+        _images(pictures),
+        f"Numbers in full: {_link(RECOVERY)}.",
+    )
+
+
+# --- what the sets hold -------------------------------------------------------
+
+
+def _all_statistics(runs: Sequence[Run]) -> Iterator[tuple[str, str, Statistics]]:
+    """(name, what is counted, statistics) of each set that has results, and of the bank."""
+    found = {run.data.set for run in runs if run.results}
+    for name in TEST_SETS:
+        if name in found:
+            laws = (problem.expression for problem in problems(name))
+            skeletons = (law.skeleton for law in laws if law is not None)
+            yield name, "problems", Statistics.of(skeletons)
+    yield "bank", "skeletons", _bank_statistics()
+
+
+@functools.cache
+def _bank_statistics() -> Statistics:
+    """Of the shipped bank; its 300,000 skeletons take seconds to count."""
+    return Statistics.of(map(Skeleton.from_key, SkeletonBank.load(_BANK).keys))
+
+
+def _statistics_records(runs: Sequence[Run]) -> Iterator[tuple[str, str, str, int]]:
+    for name, _, statistics in _all_statistics(runs):
+        content = statistics.to_json()
+        for quantity, key in (("complexity", "complexities"), ("operator", "operators")):
+            for value, count in content[key].items():
+                yield name, quantity, value, count
+
+
+def _statistics(pictures: Sequence[_Picture]) -> str:
+    return _paragraphs(
+        "What the test sets hold (the paper's figure 5)",
+        "Complexity (operators, variables and constants) and operators of the true laws, for "
+        "each test set that has results; *bank* are the skeletons that ship with the package, "
+        "from which training examples are made.",
+        _images(pictures),
+        f"Numbers in full: {_link(STATISTICS)}.",
+    )
+
+
+# --- how it was measured ------------------------------------------------------
+
+
+def _measured(runs: Sequence[Run]) -> str:
+    methods = methods_with_results(runs)
+    parts = [
+        f"### {METHODS[method].title}\n\n{_bullets(_origin(runs, method))}" for method in methods
+    ]
+    return _paragraphs(
+        "How it was measured",
+        "As the result files say; behind each of several values, in brackets, the number of "
+        "problems it was used for.",
+        *parts,
+    )
+
+
+def _origin(runs: Sequence[Run], method: str) -> Iterator[str]:
+    runs = [run for run in runs if run.method == method and run.results]
+    results = [result for run in runs for result in run.results]
+    yield f"problems: {len(results)} of {sum(run.of for run in runs)} (files: {len(runs)})"
+    for key in dict.fromkeys(key for result in results for key in result.settings):
+        yield f"{escape(key)}: {_values(result.settings.get(key) for result in results)}"
+    yield f"machine: {_values(result.machine for result in results)}"
+    yield f"date: {_values(result.date for result in results)}"
+    counts = sorted(result.num_candidates for result in results)
+    yield f"candidates per problem: median {counts[len(counts) // 2]}, at most {counts[-1]}"
+    yield _failures(runs)
+
+
+def _values(values: Iterable[object]) -> str:
+    """All values, those in use most often first, with their numbers if they are several."""
+    counter = collections.Counter(map(_value, values))
+    if len(counter) == 1:
+        return escape(*counter)
+    shown = [f"{escape(text)} ({n})" for text, n in counter.most_common(_MOST_VALUES)]
+    more = len(counter) - len(shown)
+    return ", ".join(shown) + (f", and {more} more" if more else "")
+
+
+def _value(value: object) -> str:
+    return "not given" if value is None else _shortened(str(value))
+
+
+def _failures(runs: Sequence[Run]) -> str:
+    """How many problems ended without candidates, for what reasons, and where."""
+    failed = [(run, r) for run in runs for r in run.results if _has_failed(r)]
+    total = sum(len(run.results) for run in runs)
+    if not failed:
+        return f"errors: none in {total} problems"
+    limits = sum(_hit_time_limit(result) for _, result in failed)
+    kinds = collections.Counter(_reason(result) for _, result in failed)
+    examples = []
+    for reason, n in kinds.most_common(_MOST_ERRORS):
+        run, result = next(pair for pair in failed if _reason(pair[1]) == reason)
+        where = escape(f"{run.data.title}: {result.name}")
+        examples.append(f"“{escape(reason)}” ({n}, such as {where})")
+    more = len(kinds) - len(examples)
+    listed = "; ".join(examples) + (f"; and {more} more kinds" if more else "")
+    return f"errors: {len(failed)} of {total} problems, {limits} of them time limits: {listed}"
+
+
+def _has_failed(result: Result) -> bool:
+    return result.error is not None or result.num_candidates == 0
+
+
+def _hit_time_limit(result: Result) -> bool:
+    """Whether a method's own limit, or that of the evaluation, has ended it."""
+    return re.search("time limit|not finished in", result.error or "") is not None
+
+
+def _reason(result: Result) -> str:
+    return _shortened(result.error or "no candidates")
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -1,0 +1,179 @@
+"""Runs a method over a test set: in parallel, under a time limit, resumable.
+
+Results go to DIR/<method>/<set>.jsonl, one JSON line per problem as each ends.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, as_completed
+from pathlib import Path
+from typing import Any
+
+from nsode_jax.evaluation.methods import METHODS
+from nsode_jax.evaluation.protocol import evaluate_problem, failed
+from nsode_jax.evaluation.results import Data, problems
+
+Result = dict[str, Any]
+
+_LINE_START = '{"name": '
+
+
+class EvaluationError(Exception):
+    """What stands in the way, in one line for the user."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """A method on a set of data.
+
+    Attributes:
+      data: test set, noise and dropped share.
+      method: a name in `METHODS`.
+      settings: of the method, and `seed`.
+    """
+
+    data: Data
+    method: str
+    settings: dict[str, Any]
+
+    def path(self, out: Path) -> Path:
+        """The file of the results below the folder `out`."""
+        return out / self.method / self.data.file_name
+
+    def evaluate(self, place: int) -> Result:
+        """The result of one problem of the set."""
+        problem = problems(self.data.set)[place]
+        return evaluate_problem(
+            problem, self.method, self.settings, self.data.noise, self.data.drop
+        )
+
+    def failed(self, place: int, error: str, seconds: float) -> Result:
+        """The result of a problem that could not be finished."""
+        problem, data = problems(self.data.set)[place], self.data
+        return failed(problem, self.method, self.settings, data.noise, data.drop, error, seconds)
+
+
+def run(
+    task: Task,
+    out: Path,
+    *,
+    processes: int = 1,
+    time_limit: float | None = None,
+    started: Callable[[int, int], None] = lambda done, of: None,
+    finished: Callable[[Result], None] = lambda result: None,
+) -> list[Result]:
+    """Evaluates the problems whose results are missing.
+
+    Args:
+      task: what is to be done.
+      out: folder of all results.
+      processes: problems at a time; 0 works in this process, without a time limit.
+      time_limit: seconds of wall time after which a problem is given up and counts as
+        a miss.
+      started: called with the number of problems that are done already and of all.
+      finished: called with each result, old ones first.
+
+    Returns:
+      The results of all problems, in the order of the set.
+
+    Raises:
+      EvaluationError: if the file holds something else.
+    """
+    path = task.path(out)
+    done = {result["name"]: result for result in read_results(path, task)}
+    names = [problem.name for problem in problems(task.data.set)]
+    started(len(done), len(names))
+    for name in filter(done.__contains__, names):
+        finished(done[name])
+    missing = [place for place, name in enumerate(names) if name not in done]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for result in _evaluate_all(task, missing, processes, time_limit):
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(result, allow_nan=False) + "\n")
+        done[result["name"]] = result
+        finished(result)
+    return [done[name] for name in names]
+
+
+def read_results(path: Path, task: Task) -> list[Result]:
+    """The finished lines of a result file; a line cut off by a kill is removed.
+
+    Raises:
+      EvaluationError: if the file holds results of other settings, or no results.
+    """
+    if not path.exists():
+        return []
+    text = path.read_text(encoding="utf-8")
+    complete, cut_off = text[: text.rfind("\n") + 1], text[text.rfind("\n") + 1 :]
+    wanted = {"method": task.method, **task.settings}
+    try:
+        if not cut_off.startswith(_LINE_START[: len(cut_off)]):
+            raise TypeError("not a line of ours")
+        results = [json.loads(line) for line in complete.splitlines()]
+        for result in results:
+            differing = [name for name in wanted if result[name] != wanted[name]]
+            if differing:
+                found = ", ".join(f"{name} {result[name]}" for name in differing)
+                raise EvaluationError(f"{path} holds results of {found}: choose another --out")
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise EvaluationError(f"{path} is not a result file: choose another --out") from error
+    if cut_off:
+        path.write_text(complete, encoding="utf-8")
+    return results
+
+
+def _evaluate_all(
+    task: Task, places: Sequence[int], processes: int, time_limit: float | None
+) -> Iterator[Result]:
+    """Results as they come."""
+    if not processes:
+        yield from map(task.evaluate, places)
+        return
+    from pebble import ProcessPool
+
+    pool = ProcessPool(
+        max_workers=min(processes, len(places)) or 1,
+        initializer=_start_worker,
+        initargs=[METHODS[task.method].uses_network],
+        context=multiprocessing.get_context("spawn"),  # Threads of JAX do not survive a fork.
+    )
+    with pool:
+        try:
+            futures = {
+                pool.schedule(task.evaluate, args=[place], timeout=time_limit): place
+                for place in places
+            }
+            for future in as_completed(futures):
+                yield _outcome(future, functools.partial(task.failed, futures[future]), time_limit)
+        except BaseException:
+            pool.stop()  # Else leaving the block would wait for all that are scheduled.
+            raise
+
+
+def _outcome(
+    future: Future, failed: Callable[[str, float], Result], time_limit: float | None
+) -> Result:
+    from pebble import ProcessExpired
+
+    try:
+        return future.result()
+    except TimeoutError:
+        return failed(f"not finished in {time_limit:g} s", time_limit)
+    except ProcessExpired as error:
+        return failed(f"its process died with exit code {error.exitcode}", 0.0)
+
+
+def _start_worker(uses_network: bool) -> None:
+    """One thread of linear algebra each: problems are what runs in parallel."""
+    import threadpoolctl
+
+    threadpoolctl.threadpool_limits(1)
+    if uses_network:
+        from nsode_jax.decoding.compiled import keep_compiled_programs  # JAX is slow to import.
+
+        keep_compiled_programs()
