@@ -8,11 +8,14 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INSTALLED := $(VENV)/.installed
 DEV_INSTALLED := $(VENV)/.installed-dev
 
-.PHONY: help demo test test-beam lint train-small clean
+TEST_PROCESSES := 2
+
+.PHONY: help demo test test-baselines test-beam lint train-small clean
 
 help:
 	@echo "make demo         discover a law in examples/yeast_growth.csv"
 	@echo "make test         run the tests"
+	@echo "make test-baselines   install the methods we compare with and test them"
 	@echo "make test-beam    install Apache Beam and test data generation on it"
 	@echo "make lint         check style (ruff)"
 	@echo "make train-small  train configs/small.py on fresh data, into runs/small"
@@ -21,8 +24,15 @@ help:
 demo: $(INSTALLED)
 	$(BIN)/python -m nsode_jax.discover examples/yeast_growth.csv
 
+# Whole files side by side, as the tests of a file share what takes long to make.
 test: $(DEV_INSTALLED)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile
+
+test-baselines: $(DEV_INSTALLED)
+	@echo "Installing SINDy, gplearn and Operon into $(VENV)"
+	@$(PIP) -e '.[dev,baselines]'
+	$(BIN)/python -c 'import pysindy, gplearn, pyoperon'
+	$(BIN)/python -m pytest tests/baselines_test.py
 
 # Beam comes last: it brings older versions of protobuf and pyarrow.
 test-beam: $(DEV_INSTALLED)

@@ -13,9 +13,11 @@ os.environ["XLA_FLAGS"] = (
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 os.environ["MPLBACKEND"] = "Agg"
-# Runs of one config compile the same programs; each is compiled once.
-_cache = tempfile.TemporaryDirectory(prefix="nsode_jax_compiled_")
-os.environ["JAX_COMPILATION_CACHE_DIR"] = _cache.name
+# Runs of one config compile the same programs; each is compiled once. Several test processes
+# (pytest-xdist) share what the first one, which starts them, has made.
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    _cache = tempfile.TemporaryDirectory(prefix="nsode_jax_compiled_")
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = _cache.name
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
 
 import pytest  # noqa: E402

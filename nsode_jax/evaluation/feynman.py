@@ -20,6 +20,7 @@ import math
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -33,7 +34,7 @@ _DATA = "data.txt"
 _SOLUTION = f"results/solution_{_DATA}"
 _ERRORS = "errors.txt"
 _MAX_SECONDS = 2 * 3600
-_MAX_CHARACTERS = 20_000
+_MAX_CHARACTERS = 5_000
 
 # Its parameters: seed, seconds of brute force, epochs.
 _RUN = f"""
@@ -71,15 +72,18 @@ def feynman_front(
         on some 24 forms of the data, for so long each.
 
     Raises:
-      FeynmanError: if the run fails or takes longer than two hours.
-      OSError: if there is no such interpreter.
+      FeynmanError: if there is no such interpreter, the run fails, or it takes longer
+        than two hours.
     """
+    interpreter = shutil.which(python)
+    if interpreter is None:
+        raise FeynmanError(f"there is no Python interpreter {python}")
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         (folder / "results").mkdir()
         np.savetxt(folder / _DATA, np.stack([y, slope], axis=1))
         settings = map(str, (seed, brute_force_seconds, epochs))
-        _run([python, "-c", _RUN, *settings], folder)
+        _run([os.path.abspath(interpreter), "-c", _RUN, *settings], folder)
         try:
             return laws_in((folder / _SOLUTION).read_text(encoding="utf-8", errors="replace"))
         except FileNotFoundError:

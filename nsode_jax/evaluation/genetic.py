@@ -80,7 +80,8 @@ def evolved_programs(
 
 def fitness(slope: Values, prediction: Values, weight: Values) -> float:
     """R^2, but at least -1: gplearn's automatic penalty is a covariance with it."""
-    error = float(np.sum(weight * (slope - prediction) ** 2))
+    with np.errstate(over="ignore"):
+        error = float(np.sum(weight * (slope - prediction) ** 2))
     total = float(np.sum(weight * (slope - np.average(slope, weights=weight)) ** 2))
     score = 1.0 - error / total if total else _WORST_FITNESS
     return max(score, _WORST_FITNESS) if np.isfinite(score) else _WORST_FITNESS

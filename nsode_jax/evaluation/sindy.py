@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -15,6 +16,9 @@ THRESHOLDS = tuple(np.logspace(-5, 0, 10))
 
 ALPHAS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2)
 """Ridge penalties (paper, appendix E)."""
+
+ORDERS = (2, 3, 5, 7, 9)
+"""Of finite differences (paper, appendix E)."""
 
 _FUNCTIONS = ("sin(y)", "cos(y)", "exp(y)", "sqrt(y)", "log(y)")
 
@@ -35,8 +39,8 @@ def sparse_laws(
 ) -> list[Expression]:
     """A law for every setting, many of them equal.
 
-    The library is evaluated once, and PySINDy's optimizer is called on it as its own
-    `SINDy.fit` would do for every setting anew.
+    Values and slopes are computed once, and PySINDy's optimizer is called on them, which
+    is what its `SINDy.fit` comes to; that would compute them anew for every setting.
 
     Args:
       y: values, shape [time].
@@ -47,24 +51,37 @@ def sparse_laws(
     Raises:
       ImportError: if PySINDy is missing.
     """
-    import sklearn
     from pysindy.optimizers import STLSQ
+    from sklearn import config_context
 
     laws = []
     # Its checks of arguments and values take longer than the fits.
-    fast = sklearn.config_context(assume_finite=True, skip_parameter_validation=True)
+    fast = config_context(assume_finite=True, skip_parameter_validation=True)
     with fast, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Where nothing is above the threshold.
-        for degree in degrees:
-            for functions in ((), _FUNCTIONS):
-                terms, features = library(y, degree, functions)
-                for alpha in alphas:
-                    for threshold in thresholds:
-                        optimizer = STLSQ(threshold, alpha, _MAX_ITERATIONS)
-                        coefficients = optimizer.fit(features, slope).coef_[0]
-                        if coefficients.any():
-                            laws.append(_combination(coefficients, terms))
+        for degree, functions in itertools.product(degrees, ((), _FUNCTIONS)):
+            terms, features = library(y, degree, functions)
+            for threshold, alpha in itertools.product(thresholds, alphas):
+                optimizer = STLSQ(threshold, alpha, _MAX_ITERATIONS)
+                coefficients = optimizer.fit(features, slope).coef_[0]
+                if coefficients.any():
+                    laws.append(_combination(coefficients, terms))
     return laws
+
+
+def finite_differences(
+    t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"]
+) -> Iterator[Float[np.ndarray, "time"]]:
+    """PySINDy's estimates of dy/dt, one for each of `ORDERS` that the series is long enough for.
+
+    Raises:
+      ImportError: if PySINDy is missing.
+    """
+    from pysindy.differentiation import FiniteDifference
+
+    for order in ORDERS:
+        if t.size > order + 1:
+            yield np.asarray(FiniteDifference(order=order)(y, t))
 
 
 def library(
