@@ -13,13 +13,13 @@ TEST_PROCESSES := 2
 .PHONY: help demo test test-baselines test-beam lint train-small clean
 
 help:
-	@echo "make demo         discover a law in examples/yeast_growth.csv"
-	@echo "make test         run the tests"
-	@echo "make test-baselines   install the methods we compare with and test them"
-	@echo "make test-beam    install Apache Beam and test data generation on it"
-	@echo "make lint         check style (ruff)"
-	@echo "make train-small  train configs/small.py on fresh data, into runs/small"
-	@echo "make clean        remove .venv and all caches; runs/ stays"
+	@echo "make demo            discover a law in examples/yeast_growth.csv"
+	@echo "make test            run the tests"
+	@echo "make test-baselines  install the methods we compare with and test them"
+	@echo "make test-beam       install Apache Beam and test data generation on it"
+	@echo "make lint            check style (ruff)"
+	@echo "make train-small     train configs/small.py on fresh data, into runs/small"
+	@echo "make clean           remove .venv and all caches; runs/ stays"
 
 demo: $(INSTALLED)
 	$(BIN)/python -m nsode_jax.discover examples/yeast_growth.csv

@@ -21,6 +21,7 @@ from typing import Any
 
 from nsode_jax.data.workers import usable_cores
 from nsode_jax.evaluation import console
+from nsode_jax.evaluation.baselines import NotInstalled
 from nsode_jax.evaluation.methods import METHODS
 from nsode_jax.evaluation.report import write_report
 from nsode_jax.evaluation.results import Data, ReportError
@@ -207,7 +208,7 @@ def _evaluate_or_complain(arguments: argparse.Namespace) -> None:
 
     try:
         _evaluate(arguments)
-    except WeightsError as error:
+    except (WeightsError, NotInstalled) as error:
         raise EvaluationError(str(error)) from error
 
 

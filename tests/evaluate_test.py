@@ -206,6 +206,15 @@ def test_unusable_weights_end_the_run(monkeypatch, tmp_path, capsys):
     assert not results_file(tmp_path).exists()
 
 
+@pytest.mark.parametrize("processes", ["0", "1"])
+def test_a_method_that_is_not_installed_is_no_miss(tmp_path, monkeypatch, capsys, processes):
+    monkeypatch.delenv("NSODE_AIFEYNMAN_PYTHON", raising=False)
+    assert run(tmp_path, "--method", "aifeynman", "--processes", processes) == 2
+    error = capsys.readouterr().err
+    assert "set NSODE_AIFEYNMAN_PYTHON to the path" in error and error.count("\n") == 1
+    assert not results_file(tmp_path, "aifeynman").exists()
+
+
 def test_from_the_command_to_the_report(fake, tmp_path, capsys):
     assert run(tmp_path) == 0
     capsys.readouterr()

@@ -14,6 +14,7 @@ import dataclasses
 import itertools
 import math
 import os
+import shutil
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -37,7 +38,11 @@ _MAX_PROGRAMS = 200
 
 
 class BaselineError(Exception):
-    """Why a baseline cannot answer, in one line for the user."""
+    """Why a baseline has no answer for a series, in one line for the user."""
+
+
+class NotInstalled(Exception):
+    """What must be installed before a baseline can be used, in one line for the user."""
 
 
 # --- the methods --------------------------------------------------------------
@@ -64,7 +69,8 @@ def sindy(
       Laws, best first, without repetitions.
 
     Raises:
-      BaselineError: if PySINDy is missing or the series cannot be used.
+      NotInstalled: if PySINDy is missing.
+      BaselineError: if the series cannot be used.
     """
     del seed
     series = _usable(t, y)
@@ -93,7 +99,8 @@ def gplearn(
       of the slopes first ("best performance across all final programs").
 
     Raises:
-      BaselineError: if gplearn is missing or the series cannot be used.
+      NotInstalled: if gplearn is missing.
+      BaselineError: if the series cannot be used.
     """
     series = _usable(t, y)
     slopes = differentiate(series.t, series.y)
@@ -116,7 +123,8 @@ def operon(
       Operon's own criterion, description length, the pick is often too short.
 
     Raises:
-      BaselineError: if PyOperon is missing or the series cannot be used.
+      NotInstalled: if PyOperon is missing.
+      BaselineError: if the series cannot be used.
     """
     series = _usable(t, y)
     slopes = differentiate(series.t, series.y)
@@ -140,15 +148,15 @@ def aifeynman(
       Its Pareto front, best first by `ranked_by_solution`.
 
     Raises:
-      BaselineError: if there is no such environment, it fails, or the series cannot
-        be used.
+      NotInstalled: if there is no such environment.
+      BaselineError: if it fails, or the series cannot be used.
     """
     series = _usable(t, y)
-    python = os.environ.get(FEYNMAN_PYTHON)
-    if not python:
-        raise BaselineError(
+    python = os.environ.get(FEYNMAN_PYTHON, "")
+    if not shutil.which(python):
+        raise NotInstalled(
             "AI Feynman needs an environment of its own, with numpy below 1.24: set "
-            f"{FEYNMAN_PYTHON} to the path of its Python interpreter"
+            f"{FEYNMAN_PYTHON} to the path of its Python interpreter, not to {python!r}"
         )
     slopes = differentiate(series.t, series.y)
     try:
@@ -164,7 +172,7 @@ def _extra(library: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise BaselineError(
+        raise NotInstalled(
             f"{library} needs the extra `baselines`: pip install 'nsode_jax[baselines]'"
         ) from error
 
