@@ -6,11 +6,13 @@ validation for `nsode_jax.discover --weights` in RUN/weights. SIGTERM or Ctrl-C 
 a checkpoint and end it.
 
 On several machines start the same command on each, with --distributed and a workdir
-that all of them see; under SLURM, Open MPI, GKE or on a TPU pod they find each other.
+that all of them see; under SLURM, Open MPI, GKE or on a TPU pod they find each other,
+elsewhere --coordinator, --num_processes and --process_id tell. See launch/.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sys
 
 from absl import app, flags, logging
@@ -19,6 +21,37 @@ from ml_collections import config_flags
 _CONFIG = config_flags.DEFINE_config_file("config", None, "A file such as configs/small.py.")
 _WORKDIR = flags.DEFINE_string("workdir", None, "For checkpoints, metrics and weights.")
 _DISTRIBUTED = flags.DEFINE_bool("distributed", False, "Join the other processes of this job.")
+_COORDINATOR = flags.DEFINE_string("coordinator", None, "HOST:PORT of process 0, a free port.")
+_NUM_PROCESSES = flags.DEFINE_integer("num_processes", None, "Processes of the job.", 2)
+_PROCESS_ID = flags.DEFINE_integer("process_id", None, "Number of this process, from 0.", 0)
+
+_INTERRUPTED_CODE = flags.DEFINE_integer(
+    "interrupted_code", 0, "Exit code of a run that a signal has ended.", 0, 255
+)
+
+
+@flags.multi_flags_validator(
+    ["distributed", "coordinator", "num_processes", "process_id"],
+    "--coordinator, --num_processes and --process_id go together, and with --distributed",
+)
+def _describe_one_job(values: dict[str, object]) -> bool:
+    given = [values[k] is not None for k in ("coordinator", "num_processes", "process_id")]
+    return not any(given) or all([*given, values["distributed"]])
+
+
+@flags.multi_flags_validator(
+    ["num_processes", "process_id"], "--process_id must be below --num_processes"
+)
+def _is_one_of_them(values: dict[str, int | None]) -> bool:
+    return None in values.values() or values["process_id"] < values["num_processes"]
+
+
+@flags.validator("coordinator", "it must be HOST:PORT")
+def _is_address(value: str | None) -> bool:
+    if value is None:
+        return True
+    host, _, port = value.rpartition(":")
+    return bool(host) and port.isdecimal() and 0 < int(port) < 2**16
 
 
 def main(argv: list[str]) -> int:
@@ -31,29 +64,37 @@ def main(argv: list[str]) -> int:
     from nsode_jax.config import from_config_dict
     from nsode_jax.data.workers import WorkersLost
     from nsode_jax.modeling.transformer import Model
-    from nsode_jax.training.loop import train
-    from nsode_jax.training.parallel import CannotJoin, join_processes
+    from nsode_jax.training.loop import Stop, train_to_end
+    from nsode_jax.training.parallel import CannotJoin, joined_processes
 
-    try:
-        if _DISTRIBUTED.value:
-            join_processes()
-        config = from_config_dict(_CONFIG.value)
-        count = Model(config.model).num_parameters()
-        if jax.process_index() == 0:
-            print(
-                f"{count['total'] / 1e6:.1f}M parameters "
-                f"(encoder {count['encoder'] / 1e6:.1f}M, decoder {count['decoder'] / 1e6:.1f}M); "
-                f"{jax.device_count()} devices in {jax.process_count()} processes",
-                flush=True,
-            )
-        train(config.generation, config.corruption, config.model, config.training, _WORKDIR.value)
-    except (CannotJoin, OSError, ValueError) as error:
-        print(f"nsode_jax.train: error: {error}", file=sys.stderr)
-        return 2
-    except (FloatingPointError, WorkersLost) as error:
-        print(f"nsode_jax.train: stopped: {error}", file=sys.stderr)
-        return 1
-    return 0
+    with contextlib.ExitStack() as stack:
+        try:
+            if _DISTRIBUTED.value:
+                job = (_COORDINATOR.value, _NUM_PROCESSES.value, _PROCESS_ID.value)
+                stack.enter_context(joined_processes(*job))
+            config = from_config_dict(_CONFIG.value)
+            count = Model(config.model).num_parameters()
+            if jax.process_index() == 0:
+                print(
+                    f"{count['total'] / 1e6:.1f}M parameters "
+                    f"(encoder {count['encoder'] / 1e6:.1f}M, "
+                    f"decoder {count['decoder'] / 1e6:.1f}M); "
+                    f"{jax.device_count()} devices in {jax.process_count()} processes",
+                    flush=True,
+                )
+            sections = (config.generation, config.corruption, config.model, config.training)
+            end = train_to_end(*sections, _WORKDIR.value)
+        # Exceptions of this process alone must end the others too, so they leave the stack.
+        except (CannotJoin, OSError, ValueError) as error:
+            print(f"nsode_jax.train: error: {error}", file=sys.stderr)
+            sys.exit(2)
+        except WorkersLost as error:
+            print(f"nsode_jax.train: stopped: {error}", file=sys.stderr)
+            sys.exit(1)
+        except FloatingPointError as error:  # In all processes, after the same step.
+            print(f"nsode_jax.train: stopped: {error}", file=sys.stderr)
+            return 1
+        return _INTERRUPTED_CODE.value if end.stop is Stop.SIGNAL else 0
 
 
 def run() -> None:

@@ -447,3 +447,12 @@ def test_a_report_needs_neither_jax_nor_pyplot():
     )
     root = Path(__file__).parent.parent
     subprocess.run([sys.executable, "-c", code], check=True, cwd=root, timeout=120)
+
+
+def test_the_committed_report_is_that_of_the_committed_results(tmp_path):
+    """What README and docs say was measured is in the files beside them."""
+    committed = Path(__file__).parent.parent / "docs" / "evaluation"
+    written = {path.name: path for path in write_report(committed / "results", tmp_path)}
+    for name in ("report.md", "table8.csv", "odebench.csv", "recovery_by_complexity.csv"):
+        assert (committed / name).read_text("utf-8") == written[name].read_text("utf-8"), name
+    assert {path.name for path in committed.iterdir()} == {*written, "results"}

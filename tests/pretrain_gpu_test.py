@@ -204,9 +204,3 @@ def test_base_is_sized_for_it():
     assert counts == {"encoder": 7_895_360, "decoder": 9_900_836, "total": 17_796_196}
     # In float16 three pieces, with the four other files seven: eight may come back at once.
     assert counts["total"] * 2 < 3 * 15 * 2**20
-
-
-@pytest.mark.skipif(not shutil.which("shellcheck"), reason="shellcheck is not installed")
-def test_shellcheck():
-    run = subprocess.run(["shellcheck", SCRIPT], cwd=ROOT, capture_output=True, text=True)
-    assert run.returncode == 0, run.stdout

@@ -11,7 +11,7 @@ import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -59,6 +59,13 @@ class RunRecord:
     samples_before: int = 0
 
 
+class End(NamedTuple):
+    """How a run ended: why, and its last validation metrics."""
+
+    stop: Stop
+    validation: dict[str, float]
+
+
 def train(
     generation: GenerationConfig,
     corruption: CorruptionConfig,
@@ -66,6 +73,17 @@ def train(
     config: TrainingConfig,
     workdir: str | Path,
 ) -> dict[str, float]:
+    """As `train_to_end`, for those who only want the last validation metrics."""
+    return train_to_end(generation, corruption, model_config, config, workdir).validation
+
+
+def train_to_end(
+    generation: GenerationConfig,
+    corruption: CorruptionConfig,
+    model_config: ModelConfig,
+    config: TrainingConfig,
+    workdir: str | Path,
+) -> End:
     """Trains to one of the ends below, going on from the workdir's newest checkpoint.
 
     It ends after `steps`, after `max_seconds`, after `patience` validations without
@@ -81,7 +99,7 @@ def train(
         weights of the best validation; on a disk that all processes share.
 
     Returns:
-      The last validation metrics.
+      Why it ended, the same in every process, and the last validation metrics.
 
     Raises:
       FileNotFoundError: if the data set has not been built, or there is no bank.
@@ -221,7 +239,7 @@ def train(
         )
     if first:
         print(_farewell(stop, step, interrupt, config, record), flush=True)
-    return record.validation
+    return End(stop, record.validation)
 
 
 def _begin(

@@ -2,38 +2,108 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import flax.jax_utils
 import jax
+import jax.flatten_util
 import numpy as np
+
+# There is no public way to the address of process 0 and the store that all processes share.
+from jax._src import distributed
+from jax.experimental import multihost_utils
+
+from nsode_jax.training.lifeline import Lifeline
 
 AXIS = "devices"
 
 PyTree = Any
+
+_JOIN_SECONDS = 300
+"""So long a process waits for the others to start."""
+_HEARTBEAT_SECONDS = 60
+"""JAX ends all processes when one, which may just hang, has been silent for so long."""
 
 
 class CannotJoin(RuntimeError):
     """There are no other processes to train with, or they cannot be reached."""
 
 
-def join_processes() -> None:
-    """Joins the other processes of a job, as SLURM, Open MPI, GKE or a TPU pod tell of them.
+@contextlib.contextmanager
+def joined_processes(
+    coordinator: str | None = None, num_processes: int | None = None, process_id: int | None = None
+) -> Iterator[None]:
+    """Within its context this is one of several processes that train together.
 
-    To be called before anything else touches JAX.
+    To be entered before anything else touches JAX. If the context is left by an exception,
+    or a process dies, all processes end at once with exit code 1 and one line on stderr;
+    collective operations would otherwise wait for the lost one. `SystemExit` is such an
+    exception, and keeps its code.
+
+    Args:
+      coordinator: HOST:PORT, a free port on the machine of process 0. Without these three
+        SLURM, Open MPI, GKE or the TPU pod tell them.
+      num_processes: how many there are.
+      process_id: number of this one, from 0.
 
     Raises:
       CannotJoin: if there is no such job, it has one process, or the others cannot
         be reached.
     """
+    # JAX would abort with a stack trace.
+    patience = threading.Timer(_JOIN_SECONDS, _give_up)
+    patience.daemon = True
+    patience.start()
     try:
-        jax.distributed.initialize()
+        jax.distributed.initialize(
+            coordinator,
+            num_processes,
+            process_id,
+            # What is said explicitly holds, also within a job of SLURM.
+            cluster_detection_method="deactivate" if coordinator else None,
+            initialization_timeout=_JOIN_SECONDS + 30,
+            heartbeat_timeout_seconds=_HEARTBEAT_SECONDS,
+        )
+        job = distributed.global_state
+        if job.num_processes == 1:
+            raise CannotJoin("the job to join has only one process")
+        host = job.coordinator_address.rsplit(":", 1)[0].strip("[]")
+        lifeline = Lifeline(job.process_id, job.num_processes, host, job.client)
+    except OSError as error:
+        raise CannotJoin(f"the processes cannot reach one another: {error}") from error
+    except CannotJoin:
+        raise
     except (RuntimeError, TypeError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise CannotJoin(f"no job of several processes to join: {reason}") from error
-    if jax.process_count() == 1:
-        raise CannotJoin("the job to join has only one process")
+    finally:
+        patience.cancel()
+    try:
+        # Connects them for collective operations. Later, when one compiles longer than
+        # another, CPUs would give up after 30 seconds.
+        multihost_utils.sync_global_devices("joined")
+        yield
+    except BaseException as error:
+        code = error.code if isinstance(error, SystemExit) else 1
+        if not isinstance(error, SystemExit):
+            traceback.print_exc()
+        lifeline.fail(code if isinstance(code, int) else 1)
+    lifeline.goodbye()
+
+
+def _give_up() -> None:
+    print(
+        f"nsode_jax.train: error: the other processes have not joined within {_JOIN_SECONDS} s",
+        file=sys.stderr,
+        flush=True,
+    )
+    os._exit(2)
 
 
 def replicate(tree: PyTree) -> PyTree:
@@ -73,7 +143,12 @@ def on_each_device(value: int) -> np.ndarray:
 
 def sum_over_devices(tree: PyTree) -> PyTree:
     """Inside a parallel function: the sum over all devices of all processes."""
-    return jax.lax.psum(tree, AXIS)
+    types = {leaf.dtype for leaf in jax.tree.leaves(tree)}
+    if jax.process_count() == 1 or jax.default_backend() != "cpu" or len(types) > 1:
+        return jax.lax.psum(tree, AXIS)
+    # Between processes on CPUs each array costs milliseconds, however small: all in one.
+    flat, unflatten = jax.flatten_util.ravel_pytree(tree)
+    return unflatten(jax.lax.psum(flat, AXIS))
 
 
 def max_over_devices(tree: PyTree) -> PyTree:
