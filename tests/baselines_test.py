@@ -19,7 +19,7 @@ from nsode_jax.evaluation.baselines import (
     local_polynomials,
     ranked_by_solution,
 )
-from nsode_jax.evaluation.operon import operon_front, to_expression
+from nsode_jax.evaluation.operon import operon_front, to_expression, without_rounding
 from nsode_jax.evaluation.sindy import library, sparse_laws
 from nsode_jax.evaluation.testsets import textbook
 from nsode_jax.expressions.canonical import canonicalize
@@ -443,3 +443,10 @@ def test_finite_differences_of_pysindy(size):
     assert len(slopes) == (1 if size == 4 else 5)
     for slope in slopes:
         assert slope == pytest.approx(6.0 * t, abs=1e-8)
+
+
+def test_an_intercept_that_is_rounding_is_no_term_of_operons():
+    law = Expression(("add", -1.6e-8, "mul", -0.27, "sqrt", "y"))
+    assert without_rounding(law, 0.2) == Expression(("mul", -0.27, "sqrt", "y"))
+    assert without_rounding(law, 1e-3) == law
+    assert without_rounding(Expression(("y",)), 1.0) == Expression(("y",))

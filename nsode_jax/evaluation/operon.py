@@ -13,6 +13,8 @@ from nsode_jax.expressions.operators import VARIABLE
 _FUNCTIONS = ("add", "sub", "mul", "div", "pow", "sin", "cos", "exp", "sqrt", "log")
 _TOKENS = {name.capitalize(): name for name in _FUNCTIONS}
 
+_RESOLUTION = 1e-6
+
 
 def operon_front(
     y: Float[np.ndarray, "time"],
@@ -48,10 +50,23 @@ def operon_front(
     laws = []
     for model in regressor.pareto_front_:
         try:
-            laws.append(to_expression(model["tree"]))
+            laws.append(without_rounding(to_expression(model["tree"]), np.abs(slope).max()))
         except ExpressionError:  # A constant that is not finite.
             continue
     return laws
+
+
+def without_rounding(expression: Expression, size: float) -> Expression:
+    """The expression without an intercept that is rounding: Operon adds one to every model.
+
+    Args:
+      expression: as `to_expression` gives it.
+      size: the largest value that was fitted; Operon computes in single precision.
+    """
+    match expression.prefix:
+        case ("add", float(intercept), *rest) if abs(intercept) < _RESOLUTION * size:
+            return Expression(tuple(rest))
+    return expression
 
 
 def to_expression(tree: Any) -> Expression:
