@@ -450,3 +450,11 @@ def test_an_intercept_that_is_rounding_is_no_term_of_operons():
     assert without_rounding(law, 0.2) == Expression(("mul", -0.27, "sqrt", "y"))
     assert without_rounding(law, 1e-3) == law
     assert without_rounding(Expression(("y",)), 1.0) == Expression(("y",))
+
+
+def test_a_failure_inside_a_library_is_reported():
+    """Operon computes in single precision, which ends at 3e38."""
+    pytest.importorskip("pyoperon")
+    t = np.linspace(0.0, 4.0, 100)
+    with pytest.raises(BaselineError, match="PyOperon failed: ValueError: .*infinity"):
+        baselines.operon(t, np.exp(25.0 * t), seed=0)

@@ -70,7 +70,7 @@ def sindy(
 
     Raises:
       NotInstalled: if PySINDy is missing.
-      BaselineError: if the series cannot be used.
+      BaselineError: if it fails, or the series cannot be used.
     """
     del seed
     series = _usable(t, y)
@@ -100,7 +100,7 @@ def gplearn(
 
     Raises:
       NotInstalled: if gplearn is missing.
-      BaselineError: if the series cannot be used.
+      BaselineError: if it fails, or the series cannot be used.
     """
     series = _usable(t, y)
     slopes = differentiate(series.t, series.y)
@@ -124,7 +124,7 @@ def operon(
 
     Raises:
       NotInstalled: if PyOperon is missing.
-      BaselineError: if the series cannot be used.
+      BaselineError: if it fails, or the series cannot be used.
     """
     series = _usable(t, y)
     slopes = differentiate(series.t, series.y)
@@ -168,13 +168,16 @@ def aifeynman(
 
 @contextlib.contextmanager
 def _extra(library: str) -> Iterator[None]:
-    """Says which extra to install where the library is missing."""
+    """Says which extra to install where the library is missing, and what it failed with."""
     try:
         yield
     except ImportError as error:
         raise NotInstalled(
             f"{library} needs the extra `baselines`: pip install 'nsode_jax[baselines]'"
         ) from error
+    except (ValueError, ArithmeticError, RuntimeError, MemoryError) as error:
+        reason = " ".join(str(error).split())
+        raise BaselineError(f"{library} failed: {type(error).__name__}: {reason}") from error
 
 
 def _usable(t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"]) -> Trajectory:
