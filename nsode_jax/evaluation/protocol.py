@@ -72,15 +72,15 @@ def evaluate_problem(
     """
     y = problem.solve()
     t, observed = observe(problem, y, noise, drop, settings["seed"])
-    # ODEBench's protocol selects without the truth; it is the set with a second start.
-    hint = METHODS[method].wants_degree and problem.other_y0 is None
-    extra = {"degree": degree_of(problem.expression) if hint else None}
+    hints = {}
+    if METHODS[method].wants_degree:
+        # ODEBench's protocol selects without the truth; it is the set with a second start.
+        told = problem.other_y0 is None
+        hints["degree"] = degree_of(problem.expression) if told else None
     answers, error = [], None
     start = time.perf_counter()
     try:
-        answers = METHODS[method].fit(
-            t, observed, **settings, **(extra if METHODS[method].wants_degree else {})
-        )
+        answers = METHODS[method].fit(t, observed, **settings, **hints)
     except MethodError as refusal:
         error = str(refusal)
     seconds = time.perf_counter() - start
