@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 # JAX and the model are imported only once the input is known to be good, so that
 # a mistyped file name is answered at once.
-from nsode_jax.dynamics.table import read_series_of_table, read_table
+from nsode_jax.tables.table import read_series_of_table, read_table
 from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError, count
 
 if TYPE_CHECKING:
-    from nsode_jax.discovery.result import Discovery
+    from nsode_jax.reporting.result import Discovery
 
 PROGRAM = "nsode_jax.discover"
 EFFORTS = ("fast", "default", "thorough")  # Of the pipeline, which is slow to import.
@@ -189,7 +189,7 @@ def _discover(trajectories: Sequence[Trajectory], options: argparse.Namespace) -
     progress = _Progress(sys.stderr)
     progress("loading")
     from nsode_jax.decoding.compiled import keep_compiled_programs
-    from nsode_jax.discovery.discover import DiscoveryError, discover
+    from nsode_jax.discovery.pipeline import DiscoveryError, discover
     from nsode_jax.modeling.pretrained import WeightsError
 
     keep_compiled_programs()
@@ -263,7 +263,7 @@ def table(discovery: Discovery, rows: int, columns: int | None = None) -> str:
       rows: most candidates shown.
       columns: formulas are cut to this width; None: never.
     """
-    from nsode_jax.discovery.report import r2_text, weight_text
+    from nsode_jax.reporting.report import r2_text, weight_text
 
     lines = [("rank", "weight", "R2", "complexity", "dy/dt =")]
     for rank, candidate in enumerate(discovery.candidates[:rows], start=1):
@@ -283,8 +283,8 @@ def table(discovery: Discovery, rows: int, columns: int | None = None) -> str:
 
 def law(discovery: Discovery, time_name: str, value_name: str) -> str:
     """The best law in the words of the file, its start, constants and fixed points."""
-    from nsode_jax.discovery.analysis import find_fixed_points
-    from nsode_jax.discovery.report import constants_as_shown, r2_text, value_with_error
+    from nsode_jax.reporting.analysis import find_fixed_points
+    from nsode_jax.reporting.report import constants_as_shown, r2_text, value_with_error
 
     best = discovery.best
     t, y = _as_symbol(time_name), _as_symbol(value_name)
@@ -394,8 +394,8 @@ def _write(
     options: argparse.Namespace,
 ) -> None:
     """Draws the picture or writes the report, and says where."""
-    from nsode_jax.discovery.plot import plot
-    from nsode_jax.discovery.report import write_report
+    from nsode_jax.reporting.plot import plot
+    from nsode_jax.reporting.report import write_report
 
     try:
         if not output.is_report:

@@ -37,7 +37,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    from nsode_jax.discovery.discover import EFFORTS  # JAX is slow to import.
+    from nsode_jax.discovery.pipeline import EFFORTS  # JAX is slow to import.
 
     parser = _Parser(
         prog="python -m nsode_jax.evaluate",

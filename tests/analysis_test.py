@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from nsode_jax.discovery.analysis import (
+from nsode_jax.reporting.analysis import (
     find_fixed_points,
     fixed_points,
     grid,
@@ -12,7 +12,7 @@ from nsode_jax.discovery.analysis import (
     residuals,
     slopes,
 )
-from nsode_jax.discovery.result import Candidate, Discovery
+from nsode_jax.reporting.result import Candidate, Discovery
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 

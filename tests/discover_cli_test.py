@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 import nsode_jax.discover as cli
-from nsode_jax.discovery.result import Candidate, Discovery
+from nsode_jax.reporting.result import Candidate, Discovery
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.modeling.pretrained import WeightsError
 
 ROOT = Path(__file__).parent.parent
-# `nsode_jax.discovery.discover` is the function; this is the module it comes from.
-pipeline = importlib.import_module("nsode_jax.discovery.discover")
+# `nsode_jax.discovery.pipeline` is the function; this is the module it comes from.
+pipeline = importlib.import_module("nsode_jax.discovery.pipeline")
 YEAST = ROOT / "examples" / "yeast_growth.csv"
 T = np.arange(12.0)
 

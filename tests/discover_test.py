@@ -5,12 +5,12 @@ import time
 import numpy as np
 import pytest
 
-from nsode_jax.discovery.discover import (
+from nsode_jax.discovery.pipeline import (
     DiscoveryError,
     discover,
 )
-from nsode_jax.discovery.matching import covariance, match_trajectories
-from nsode_jax.discovery.result import Candidate
+from nsode_jax.fitting.trajectory_fitting import covariance, match_trajectories
+from nsode_jax.reporting.result import Candidate
 from nsode_jax.discovery.series import MAX_POINTS, thin
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError

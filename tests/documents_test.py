@@ -5,7 +5,7 @@ import html.parser
 
 import pytest
 
-from nsode_jax.discovery.documents import (
+from nsode_jax.reporting.documents import (
     Bullets,
     Code,
     Formula,

@@ -15,7 +15,7 @@ from nsode_jax.expressions.expression import Expression
 from nsode_jax.modeling.pretrained import WeightsError
 
 # The package exports the function of this name.
-discovery = importlib.import_module("nsode_jax.discovery.discover")
+discovery = importlib.import_module("nsode_jax.discovery.pipeline")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,10 +17,15 @@ PACKAGE = "nsode_jax"
 ROOMS = (
     "expressions",
     "dynamics",
+    "tables",
     "data",
     "modeling",
     "training",
     "decoding",
+    "fitting",
+    "selection",
+    "search",
+    "reporting",
     "discovery",
     "evaluation",
     "config",
@@ -178,7 +183,7 @@ def test_each_rule_can_fail(rule, module, source):
 @pytest.mark.parametrize(
     ("rule", "module", "source"),
     [
-        (import_direction, "evaluation.report", "from nsode_jax.discovery.rank import rank"),
+        (import_direction, "evaluation.report", "from nsode_jax.selection.rank import rank"),
         (import_direction, "train", "from nsode_jax import config\nimport configs"),
         (jax_free_rooms, "expressions.expression", "from jaxtyping import Float"),
         (pmap_in_one_file, "training.parallel", "import jax\njax.pmap(len)"),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nsode_jax.discovery.integral import (
+from nsode_jax.fitting.integral import (
     IntegralForm,
     Start,
     fit_integrals,

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from nsode_jax.discovery import persistence
-from nsode_jax.discovery.persistence import DiscoveryFileError, load, save
-from nsode_jax.discovery.result import Candidate, Discovery
+from nsode_jax.reporting import persistence
+from nsode_jax.reporting.persistence import DiscoveryFileError, load, save
+from nsode_jax.reporting.result import Candidate, Discovery
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression, ExpressionError

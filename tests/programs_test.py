@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import sympy
 
-from nsode_jax.discovery import programs
-from nsode_jax.discovery.programs import CAPACITY, MAX_CONSTANTS, ProgramError, pack
+from nsode_jax.fitting import programs
+from nsode_jax.fitting.programs import CAPACITY, MAX_CONSTANTS, ProgramError, pack
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.expressions.operators import OPERATORS, VARIABLE

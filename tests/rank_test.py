@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from nsode_jax.discovery.rank import (
+from nsode_jax.selection.rank import (
     TOKEN_COST,
     Fit,
     in_arbitrary_units,

@@ -3,9 +3,9 @@ import time
 import numpy as np
 import pytest
 
-from nsode_jax.discovery.rank import rank
-from nsode_jax.discovery.refine import RefineConfig, refine
-from nsode_jax.discovery.variants import with_coefficients
+from nsode_jax.selection.rank import rank
+from nsode_jax.search.refine import RefineConfig, refine
+from nsode_jax.search.variants import with_coefficients
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.canonical import canonicalize

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import nsode_jax
-from nsode_jax.discovery.analysis import residual_remark
-from nsode_jax.discovery.report import (
+from nsode_jax.reporting.analysis import residual_remark
+from nsode_jax.reporting.report import (
     constants_as_shown,
     value_with_error,
     weight_text,
     write_report,
 )
-from nsode_jax.discovery.result import Candidate, Discovery
+from nsode_jax.reporting.result import Candidate, Discovery
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 

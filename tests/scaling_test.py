@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from nsode_jax.discovery.scaling import VIEW_TIME, AffineView, candidate_views, working_units
+from nsode_jax.fitting.scaling import VIEW_TIME, AffineView, candidate_views, working_units
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression, ExpressionError

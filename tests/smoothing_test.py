@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nsode_jax.discovery.smoothing import is_clean, monotone_curve, noise_profile
+from nsode_jax.fitting.smoothing import is_clean, monotone_curve, noise_profile
 
 T = np.linspace(0.0, 6.0, 150)
 GROWTH = 0.2 * np.exp(0.7 * T)

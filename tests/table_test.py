@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nsode_jax.dynamics.table import read_series_of_table, read_table
+from nsode_jax.tables.table import read_series_of_table, read_table
 from nsode_jax.dynamics.trajectory import TrajectoryError
 
 T = np.arange(12.0)
@@ -371,7 +371,7 @@ class TestParquet:
 def test_a_mistyped_name_is_answered_before_pandas_is_imported():
     code = """
 import sys
-from nsode_jax.dynamics.table import read_series_of_table, read_table
+from nsode_jax.tables.table import read_series_of_table, read_table
 try:
     read_table("absent.csv")
 except ValueError as error:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsode_jax.discovery.variants import (
+from nsode_jax.search.variants import (
     factored_law,
     rounded_laws,
     shortened_laws,

@@ -27,8 +27,8 @@ class ExampleFormat:
 
 
 def trajectory_points(
-    t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"], form: ExampleFormat
-) -> tuple[Float[np.ndarray, "points channels"], Bool[np.ndarray, "points"]]:
+    t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"], form: ExampleFormat
+) -> tuple[Float[np.ndarray, "points channels"], Bool[np.ndarray, " points"]]:
     """A trajectory as a fixed number of points.
 
     A trajectory with more than `num_points` points is thinned evenly; a shorter
@@ -53,7 +53,7 @@ def trajectory_points(
 
 
 def encode_trajectories(
-    trajectories: Iterable[tuple[Float[np.ndarray, "time"], Float[np.ndarray, "time"]]],
+    trajectories: Iterable[tuple[Float[np.ndarray, " time"], Float[np.ndarray, " time"]]],
     form: ExampleFormat,
 ) -> tuple[UInt32[np.ndarray, "batch points channels 2"], Bool[np.ndarray, "batch points"]]:
     """Model input of pairs (t, y): IEEE-754 words and masks, see `trajectory_points`."""

@@ -126,9 +126,9 @@ class Record:
     """
 
     skeleton: Skeleton
-    constants: Float[np.ndarray, "constants"]
+    constants: Float[np.ndarray, " constants"]
     max_time: float
-    y: Float[np.ndarray, "time"]
+    y: Float[np.ndarray, " time"]
 
     @property
     def expression(self) -> Expression:
@@ -136,7 +136,7 @@ class Record:
         return self.skeleton.with_constants(self.constants)
 
     @property
-    def t(self) -> Float[np.ndarray, "time"]:
+    def t(self) -> Float[np.ndarray, " time"]:
         """Times of the solution."""
         return np.linspace(0.0, self.max_time, self.y.size)
 
@@ -256,7 +256,7 @@ def _log_uniform(limits: tuple[float, float], rng: np.random.Generator, size=Non
 
 def _sample_initial_values(
     config: GenerationConfig, rng: np.random.Generator
-) -> Float[np.ndarray, "n"]:
+) -> Float[np.ndarray, " n"]:
     count, limit = config.initial_values_per_ode, config.solver.max_initial_value
     values = rng.uniform(-limit, limit, count)
     if config.heavy_initial_share:

@@ -57,7 +57,7 @@ class Vocabulary:
         return len(self.symbols)
 
     @functools.cached_property
-    def grid(self) -> Float[np.ndarray, "grid"]:
+    def grid(self) -> Float[np.ndarray, " grid"]:
         """Values of the grid points."""
         return np.linspace(-self.max_constant, self.max_constant, self.grid_size)
 
@@ -91,7 +91,7 @@ class Vocabulary:
 
     def encode(
         self, expression: Expression, max_length: int
-    ) -> tuple[Int[np.ndarray, "length"], Float[np.ndarray, "length"]]:
+    ) -> tuple[Int[np.ndarray, " length"], Float[np.ndarray, " length"]]:
         """Target of an expression: (low, fraction), eos at its end, then pad.
 
         Raises:

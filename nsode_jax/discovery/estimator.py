@@ -18,12 +18,12 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from nsode_jax.discovery.discover import DiscoveryError, Proposer, discover
-from nsode_jax.discovery.result import Candidate, Discovery
+from nsode_jax.discovery.pipeline import DiscoveryError, Proposer, discover
+from nsode_jax.reporting.result import Candidate, Discovery
 from nsode_jax.dynamics.trajectory import CONSTANT_RELATIVE_RANGE, MIN_POINTS, Trajectory, count
 from nsode_jax.expressions.expression import Expression
 
-Series = Float[np.ndarray, "time"] | Float[np.ndarray, "time 1"] | Sequence[float]
+Series = Float[np.ndarray, " time"] | Float[np.ndarray, "time 1"] | Sequence[float]
 
 _DOUBLINGS, _HALVINGS = 100, 10
 """Of a time span, by which the end of a solution is found: to a thousandth of it."""
@@ -127,7 +127,7 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
         self.candidates_ = discovery.table()
         return self
 
-    def predict(self, t: Series, trajectory: int = 0) -> Float[np.ndarray, "time"]:
+    def predict(self, t: Series, trajectory: int = 0) -> Float[np.ndarray, " time"]:
         """The fitted solution at any times, in any order, before the data too.
 
         A solution need not exist for ever: it may blow up, or leave the domain of f.
@@ -215,7 +215,7 @@ def _is_list_of_series(y: Any) -> bool:
     )
 
 
-def _times(t: Series) -> Float[np.ndarray, "time"]:
+def _times(t: Series) -> Float[np.ndarray, " time"]:
     t = check_array(t, ensure_2d=False, dtype=np.float64, input_name="t")
     if t.ndim == 2 and t.shape[1] != 1:
         raise ValueError(
@@ -225,19 +225,19 @@ def _times(t: Series) -> Float[np.ndarray, "time"]:
     return t.reshape(-1)
 
 
-def _values(y: Series) -> Float[np.ndarray, "time"]:
+def _values(y: Series) -> Float[np.ndarray, " time"]:
     y = column_or_1d(y, warn=True)
     return check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
 
 
-def _averaged(t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"]) -> Trajectory:
+def _averaged(t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"]) -> Trajectory:
     """Times in order, values at one time averaged."""
     check_consistent_length(t, y)
     times, place, size = np.unique(t, return_inverse=True, return_counts=True)
     return Trajectory(times, np.bincount(place, weights=y) / size)
 
 
-def _is_constant(y: Float[np.ndarray, "time"]) -> bool:
+def _is_constant(y: Float[np.ndarray, " time"]) -> bool:
     return bool(np.ptp(y) <= CONSTANT_RELATIVE_RANGE * np.abs(y).max())
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from nsode_jax.discovery.smoothing import noise_profile
+from nsode_jax.fitting.smoothing import noise_profile
 from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError, clean
 
 MAX_POINTS = 300

@@ -67,12 +67,12 @@ class CorruptionConfig:
 
 
 def corrupt(
-    t: Float[np.ndarray, "time"],
-    y: Float[np.ndarray, "time"],
+    t: Float[np.ndarray, " time"],
+    y: Float[np.ndarray, " time"],
     max_points: int,
     config: CorruptionConfig,
     rng: np.random.Generator,
-) -> tuple[Float[np.ndarray, "kept"], Float[np.ndarray, "kept"]]:
+) -> tuple[Float[np.ndarray, " kept"], Float[np.ndarray, " kept"]]:
     """Observations of a clean solution.
 
     Args:

@@ -475,14 +475,14 @@ class Solutions:
     """
 
     y: Float[np.ndarray, "n time"]
-    status: Int64[np.ndarray, "n"]
-    steps: Int64[np.ndarray, "n"]
+    status: Int64[np.ndarray, " n"]
+    steps: Int64[np.ndarray, " n"]
 
 
 def integrate(
     program: Program,
-    initial_values: Float[np.ndarray, "n"],
-    t: Float[np.ndarray, "time"],
+    initial_values: Float[np.ndarray, " n"],
+    t: Float[np.ndarray, " time"],
     *,
     rtol: float,
     atol: float,

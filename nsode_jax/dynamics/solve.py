@@ -68,12 +68,12 @@ class SolverConfig:
             raise ValueError(f"num_points must be at least {_STENCIL.size}, got {self.num_points}")
 
     @property
-    def grid(self) -> Float[np.ndarray, "time"]:
+    def grid(self) -> Float[np.ndarray, " time"]:
         """The regular grid of times on [0, max_time]."""
         return np.linspace(0.0, self.max_time, self.num_points)
 
 
-def _central_stencil(half_width: int) -> Float[np.ndarray, "points"]:
+def _central_stencil(half_width: int) -> Float[np.ndarray, " points"]:
     """Weights of the first derivative on the points -half_width ... half_width."""
     offsets = np.arange(-half_width, half_width + 1, dtype=np.float64)
     powers = np.vander(offsets, increasing=True).T
@@ -101,13 +101,13 @@ class _BudgetSpent(Exception):
 def solve(
     expression: Expression,
     y0: float,
-    t: Float[np.ndarray, "time"],
+    t: Float[np.ndarray, " time"],
     *,
     rtol: float = 1e-9,
     atol: float = 1e-9,
     max_steps: int = 500,
     budget: Budget | None = None,
-) -> Float[np.ndarray, "time"] | None:
+) -> Float[np.ndarray, " time"] | None:
     """The solution of dy/dt = f(y) from y(t[0]) = y0 by LSODA.
 
     Args:
@@ -155,8 +155,8 @@ _SUCCESS = "Integration successful."
 
 def solutions(
     expression: Expression,
-    initial_values: Float[np.ndarray, "n"],
-    t: Float[np.ndarray, "time"],
+    initial_values: Float[np.ndarray, " n"],
+    t: Float[np.ndarray, " time"],
     *,
     method: str = "lsoda",
     rtol: float = 1e-9,
@@ -227,10 +227,10 @@ def derivative_error(
 
 def trusted_solutions(
     expression: Expression,
-    initial_values: Float[np.ndarray, "n"],
+    initial_values: Float[np.ndarray, " n"],
     config: SolverConfig,
-    t: Float[np.ndarray, "time"] | None = None,
-) -> list[Float[np.ndarray, "time"] | None]:
+    t: Float[np.ndarray, " time"] | None = None,
+) -> list[Float[np.ndarray, " time"] | None]:
     """Solutions that pass the quality check.
 
     Args:

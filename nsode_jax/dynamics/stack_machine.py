@@ -45,7 +45,7 @@ class Program:
     """
 
     instructions: UInt64[np.ndarray, "instruction 4"]
-    memory: Float[np.ndarray, "address"]
+    memory: Float[np.ndarray, " address"]
 
     @classmethod
     def from_expression(cls, expression: Expression) -> Program:

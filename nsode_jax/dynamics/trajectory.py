@@ -31,9 +31,9 @@ class Trajectory:
       TrajectoryError: if the arrays are not that.
     """
 
-    t: Float[np.ndarray, "time"]
-    y: Float[np.ndarray, "time"]
-    noise: Float[np.ndarray, "time"] | None = None
+    t: Float[np.ndarray, " time"]
+    y: Float[np.ndarray, " time"]
+    noise: Float[np.ndarray, " time"] | None = None
 
     def __post_init__(self):
         for name in ("t", "y", "noise"):
@@ -54,7 +54,7 @@ class Trajectory:
             raise TrajectoryError("A trajectory's noise must be positive, one for each value.")
 
     @property
-    def weights(self) -> Float[np.ndarray, "time"]:
+    def weights(self) -> Float[np.ndarray, " time"]:
         """1 / noise: what residuals are multiplied by; ones if all values are alike."""
         return np.ones(self.t.size) if self.noise is None else 1.0 / self.noise
 
@@ -63,7 +63,7 @@ class Trajectory:
 
 
 def clean(
-    t: Sequence[float] | Float[np.ndarray, "time"], y: Sequence[float] | Float[np.ndarray, "time"]
+    t: Sequence[float] | Float[np.ndarray, " time"], y: Sequence[float] | Float[np.ndarray, " time"]
 ) -> tuple[Trajectory, tuple[str, ...]]:
     """Makes a trajectory of raw times and values, and says what was done to them.
 
@@ -132,7 +132,7 @@ def clean(
     return Trajectory(t, y), tuple(notes)
 
 
-def elapsed(times: np.ndarray) -> tuple[Float[np.ndarray, "time"], str]:
+def elapsed(times: np.ndarray) -> tuple[Float[np.ndarray, " time"], str]:
     """Numbers for dates or durations, in the unit that suits their span.
 
     Args:
@@ -169,7 +169,7 @@ _UNITS = (
 )
 
 
-def _as_times(values: Sequence) -> tuple[Float[np.ndarray, "time"], list[str]]:
+def _as_times(values: Sequence) -> tuple[Float[np.ndarray, " time"], list[str]]:
     """Times as float64, and a note if they were not numbers."""
     times = _as_vector(values, "times")
     if times.dtype.kind not in "mM":
@@ -234,7 +234,7 @@ def _in_utc(dates: np.ndarray) -> np.ndarray:
     return np.array(naive, dtype=object)
 
 
-def _as_floats(array: np.ndarray, what: str) -> Float[np.ndarray, "time"]:
+def _as_floats(array: np.ndarray, what: str) -> Float[np.ndarray, " time"]:
     if array.dtype.kind in "mM":
         kind = "dates" if array.dtype.kind == "M" else "durations"
         raise TrajectoryError(f"The {what} are {kind}; they must be numbers.")
@@ -259,7 +259,7 @@ def _require_enough(points: int, circumstance: str) -> None:
         )
 
 
-def _require_computable(values: Float[np.ndarray, "time"], what: str) -> None:
+def _require_computable(values: Float[np.ndarray, " time"], what: str) -> None:
     """Squares and products of magnitude and range must neither overflow nor vanish."""
     advice = "multiply the column by a suitable power of ten (choose another unit)"
     largest = np.abs(values).max()

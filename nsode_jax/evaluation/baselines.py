@@ -49,7 +49,7 @@ class NotInstalled(Exception):
 
 
 def sindy(
-    t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"], *, degree: int | None, seed: int
+    t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"], *, degree: int | None, seed: int
 ) -> list[Expression]:
     """SINDy (Brunton et al. 2016) as PySINDy implements it.
 
@@ -86,7 +86,7 @@ def sindy(
 
 
 def gplearn(
-    t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"], *, seed: int
+    t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"], *, seed: int
 ) -> list[Expression]:
     """Genetic programming by gplearn, with the paper's settings (appendix E).
 
@@ -110,7 +110,7 @@ def gplearn(
 
 
 def operon(
-    t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"], *, seed: int
+    t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"], *, seed: int
 ) -> list[Expression]:
     """Operon (Burlacu et al. 2020): genetic programming with fitted constants.
 
@@ -134,7 +134,7 @@ def operon(
 
 
 def aifeynman(
-    t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"], *, seed: int
+    t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"], *, seed: int
 ) -> list[Expression]:
     """AI Feynman 2.0 (Udrescu et al. 2020), with the paper's settings (appendix E).
 
@@ -180,7 +180,7 @@ def _extra(library: str) -> Iterator[None]:
         raise BaselineError(f"{library} failed: {type(error).__name__}: {reason}") from error
 
 
-def _usable(t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"]) -> Trajectory:
+def _usable(t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"]) -> Trajectory:
     try:
         return clean(t, y)[0]
     except TrajectoryError as error:
@@ -203,11 +203,11 @@ class Slopes:
       slope: estimates of dy/dt, shape [time].
     """
 
-    y: Float[np.ndarray, "time"]
-    slope: Float[np.ndarray, "time"]
+    y: Float[np.ndarray, " time"]
+    slope: Float[np.ndarray, " time"]
 
 
-def differentiate(t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"]) -> Slopes:
+def differentiate(t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"]) -> Slopes:
     """Values and slopes of local polynomials, chosen by generalized cross-validation.
 
     On clean data the narrowest windows win, and this is close to a finite difference; on
@@ -234,8 +234,8 @@ def differentiate(t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"]) ->
 
 
 def local_polynomials(
-    t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"], window: int, degree: int
-) -> tuple[Float[np.ndarray, "time"], Float[np.ndarray, "time"], Float[np.ndarray, "time"]]:
+    t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"], window: int, degree: int
+) -> tuple[Float[np.ndarray, " time"], Float[np.ndarray, " time"], Float[np.ndarray, " time"]]:
     """A least-squares polynomial around each time.
 
     Args:

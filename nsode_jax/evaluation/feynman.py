@@ -54,8 +54,8 @@ class FeynmanError(Exception):
 
 
 def feynman_front(
-    y: Float[np.ndarray, "time"],
-    slope: Float[np.ndarray, "time"],
+    y: Float[np.ndarray, " time"],
+    slope: Float[np.ndarray, " time"],
     seed: int,
     python: str,
     brute_force_seconds: int = 60,

@@ -25,7 +25,7 @@ _GUARD = 0.001
 _RTOL = 1e-6
 _WORST_FITNESS = -1.0
 
-Values = Float[np.ndarray, "time"]
+Values = Float[np.ndarray, " time"]
 
 
 def evolved_programs(

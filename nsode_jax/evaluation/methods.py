@@ -58,7 +58,7 @@ class Fit(Protocol):
     """Candidates for one series, best first, without repetitions."""
 
     def __call__(
-        self, t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"], **settings: Any
+        self, t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"], **settings: Any
     ) -> Sequence[Answer]: ...
 
 
@@ -86,8 +86,8 @@ class Method:
 
 
 def nsode(
-    t: Float[np.ndarray, "time"],
-    y: Float[np.ndarray, "time"],
+    t: Float[np.ndarray, " time"],
+    y: Float[np.ndarray, " time"],
     *,
     weights: str,
     beams: int,
@@ -98,7 +98,7 @@ def nsode(
     It reads one view of the series: as it is, if it is in the range of its training
     (4 units of time, values up to 5), else scaled to it. The seed changes nothing.
     """
-    from nsode_jax.discovery.scaling import candidate_views
+    from nsode_jax.fitting.scaling import candidate_views
     from nsode_jax.dynamics.trajectory import Trajectory
 
     trajectory = Trajectory(t, y)
@@ -121,10 +121,10 @@ def _network(weights: str) -> Proposer:
 
 
 def nsode_refine(
-    t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"], **settings: Any
+    t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"], **settings: Any
 ) -> list[Answer]:
     """All candidates of `discover`, in its ranking."""
-    from nsode_jax.discovery.discover import DiscoveryError, discover
+    from nsode_jax.discovery.pipeline import DiscoveryError, discover
     from nsode_jax.dynamics.trajectory import TrajectoryError
 
     try:
@@ -143,7 +143,7 @@ def nsode_refine(
 def _baseline(fit: Callable[..., list[Expression]]) -> Fit:
     @functools.wraps(fit)
     def wrapped(
-        t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"], **settings: Any
+        t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"], **settings: Any
     ) -> list[Answer]:
         try:
             return [Answer(law) for law in fit(t, y, **settings)]

@@ -24,12 +24,12 @@ GOOD_SOLUTION_R2 = 0.9
 """ODEBench's threshold for a solution."""
 
 
-def evaluation_points(y: Float[np.ndarray, "time"]) -> Float[np.ndarray, "points"]:
+def evaluation_points(y: Float[np.ndarray, " time"]) -> Float[np.ndarray, " points"]:
     """The 100 regular points of the interval that a trajectory traces out."""
     return np.linspace(np.min(y), np.max(y), NUM_EVALUATION_POINTS)
 
 
-def r2(truth: Float[np.ndarray, "points"], prediction: Float[np.ndarray, "points"]) -> float:
+def r2(truth: Float[np.ndarray, " points"], prediction: Float[np.ndarray, " points"]) -> float:
     """R^2 = 1 - sum (y_i - p_i)^2 / sum (y_i - mean y)^2.
 
     Returns:
@@ -48,7 +48,7 @@ def r2(truth: Float[np.ndarray, "points"], prediction: Float[np.ndarray, "points
     return 1.0 - residual / total
 
 
-def allclose(truth: Float[np.ndarray, "points"], prediction: Float[np.ndarray, "points"]) -> bool:
+def allclose(truth: Float[np.ndarray, " points"], prediction: Float[np.ndarray, " points"]) -> bool:
     """Whether |prediction - truth| <= 1e-10 + 0.05 |truth| at every point."""
     return bool(np.allclose(prediction, truth, atol=ATOL, rtol=RTOL))
 
@@ -90,7 +90,7 @@ METRICS = ("skeleton", "r2_high", "allclose", "skeleton_and_r2", "skeleton_and_a
 class Law(Protocol):
     """Anything with values f(y)."""
 
-    def evaluate(self, y: Float[np.ndarray, "points"]) -> Float[np.ndarray, "points"]:
+    def evaluate(self, y: Float[np.ndarray, " points"]) -> Float[np.ndarray, " points"]:
         """f at each y."""
         ...
 
@@ -98,7 +98,7 @@ class Law(Protocol):
 def score(
     law: Law,
     truth: Expression | None,
-    points: Float[np.ndarray, "points"],
+    points: Float[np.ndarray, " points"],
     candidates: Sequence[Expression],
     always: int = 0,
 ) -> list[Score]:

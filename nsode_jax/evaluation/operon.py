@@ -17,8 +17,8 @@ _RESOLUTION = 1e-6
 
 
 def operon_front(
-    y: Float[np.ndarray, "time"],
-    slope: Float[np.ndarray, "time"],
+    y: Float[np.ndarray, " time"],
+    slope: Float[np.ndarray, " time"],
     seed: int,
     max_evaluations: int = 250_000,
 ) -> list[Expression]:

@@ -29,8 +29,8 @@ _MAX_SOLVER_STEPS = 20_000
 
 
 def observe(
-    problem: Problem, y: Float[np.ndarray, "time"], noise: float, drop: float, seed: int
-) -> tuple[Float[np.ndarray, "kept"], Float[np.ndarray, "kept"]]:
+    problem: Problem, y: Float[np.ndarray, " time"], noise: float, drop: float, seed: int
+) -> tuple[Float[np.ndarray, " kept"], Float[np.ndarray, " kept"]]:
     """A clean trajectory as it would be measured, by ODEBench's protocol.
 
     Args:
@@ -131,11 +131,11 @@ def failed(
 
 
 def _solution_scores(
-    problem: Problem, y: Float[np.ndarray, "time"], law: Expression
+    problem: Problem, y: Float[np.ndarray, " time"], law: Expression
 ) -> dict[str, float | None]:
     """How well the law's solutions meet the clean ones, from both initial values."""
 
-    def compare(truth: Float[np.ndarray, "time"], y0: float) -> float | None:
+    def compare(truth: Float[np.ndarray, " time"], y0: float) -> float | None:
         solution = solve(law, y0, problem.t, max_steps=_MAX_SOLVER_STEPS)
         return None if solution is None else _finite(r2(truth, solution))
 
@@ -147,7 +147,7 @@ def _solution_scores(
 
 
 def _candidate_scores(
-    problem: Problem, y: Float[np.ndarray, "time"], answers: Sequence[Answer]
+    problem: Problem, y: Float[np.ndarray, " time"], answers: Sequence[Answer]
 ) -> dict[str, Any]:
     scores = score(
         problem.law,

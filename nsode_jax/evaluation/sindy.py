@@ -31,8 +31,8 @@ _LARGEST = 1e8
 
 
 def sparse_laws(
-    y: Float[np.ndarray, "time"],
-    slope: Float[np.ndarray, "time"],
+    y: Float[np.ndarray, " time"],
+    slope: Float[np.ndarray, " time"],
     degrees: Sequence[int],
     thresholds: Sequence[float] = THRESHOLDS,
     alphas: Sequence[float] = ALPHAS,
@@ -70,8 +70,8 @@ def sparse_laws(
 
 
 def finite_differences(
-    t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"]
-) -> Iterator[Float[np.ndarray, "time"]]:
+    t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"]
+) -> Iterator[Float[np.ndarray, " time"]]:
     """PySINDy's estimates of dy/dt, one for each of `ORDERS` that the series is long enough for.
 
     Raises:
@@ -85,7 +85,7 @@ def finite_differences(
 
 
 def library(
-    y: Float[np.ndarray, "time"], degree: int, functions: Sequence[str]
+    y: Float[np.ndarray, " time"], degree: int, functions: Sequence[str]
 ) -> tuple[list[Expression], Float[np.ndarray, "time terms"]]:
     """The powers of y up to `degree` and the functions, each with its values.
 
@@ -103,7 +103,7 @@ def library(
 
 
 def _combination(
-    coefficients: Float[np.ndarray, "terms"], terms: Sequence[Expression]
+    coefficients: Float[np.ndarray, " terms"], terms: Sequence[Expression]
 ) -> Expression:
     prefix: tuple[str | float, ...] = ()
     for coefficient, term in zip(coefficients.tolist(), terms):

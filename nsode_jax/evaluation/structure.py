@@ -88,7 +88,7 @@ class _Target:
         self.usable = ~(np.abs(values) > 1e12)
         self.values = values[self.usable]
         self.points = _POINTS[self.usable]
-        self.finite: Bool[np.ndarray, "points"] = np.isfinite(self.values)
+        self.finite: Bool[np.ndarray, " points"] = np.isfinite(self.values)
         typical = np.median(np.abs(self.values[self.finite])) if self.finite.any() else 1.0
         self.tolerance = _EQUAL_RTOL * (np.abs(self.values) + 1e-3 * (typical or 1.0))
 
@@ -150,7 +150,7 @@ def _may_share_domain(target: _Target, skeleton: Skeleton) -> bool:
 # --- constants that might do --------------------------------------------------
 
 
-def _proposals(target: _Target, prediction: Expression) -> Iterator[Float[np.ndarray, "constants"]]:
+def _proposals(target: _Target, prediction: Expression) -> Iterator[Float[np.ndarray, " constants"]]:
     """Constants that might make the prediction equal to the truth."""
     skeleton = prediction.skeleton
     if skeleton.num_constants == 0:
@@ -168,12 +168,12 @@ def _proposals(target: _Target, prediction: Expression) -> Iterator[Float[np.nda
     yield from _matches(target.expression, skeleton)
 
 
-def _linear_fit(target: _Target, skeleton: Skeleton) -> Iterator[Float[np.ndarray, "constants"]]:
+def _linear_fit(target: _Target, skeleton: Skeleton) -> Iterator[Float[np.ndarray, " constants"]]:
     """The only constants that can do, where f is linear in all of them."""
     points, values = target.points[target.finite], target.values[target.finite]
     constants = np.array(skeleton.signs, np.float64)
 
-    def evaluate(constants: Float[np.ndarray, "constants"]) -> Float[np.ndarray, "points"]:
+    def evaluate(constants: Float[np.ndarray, " constants"]) -> Float[np.ndarray, " points"]:
         return skeleton.with_constants(constants).evaluate(points)
 
     with np.errstate(invalid="ignore"):
@@ -200,7 +200,7 @@ def _linear_fit(target: _Target, skeleton: Skeleton) -> Iterator[Float[np.ndarra
     yield factors * constants
 
 
-def _matches(truth: Expression, skeleton: Skeleton) -> Iterator[Float[np.ndarray, "constants"]]:
+def _matches(truth: Expression, skeleton: Skeleton) -> Iterator[Float[np.ndarray, " constants"]]:
     """Constants found by SymPy's `match`, as written and expanded."""
     # Values that do not combine to anything, to be replaced by wildcards.
     signs = skeleton.signs
@@ -248,7 +248,7 @@ def _same_parts(expression: sympy.Expr, pattern: sympy.Expr) -> bool:
     return count(expression) == count(pattern)
 
 
-def _fits(target: _Target, prediction: Expression) -> Iterator[Float[np.ndarray, "constants"]]:
+def _fits(target: _Target, prediction: Expression) -> Iterator[Float[np.ndarray, " constants"]]:
     """Constants found by Levenberg-Marquardt, from several starting points at once."""
     skeleton = prediction.skeleton
     signs = np.array(skeleton.signs, np.float64)
@@ -302,7 +302,7 @@ def _as_function(skeleton: Skeleton) -> Callable[[np.ndarray, np.ndarray], np.nd
 def _levenberg_marquardt(
     residuals: Callable[[Float[np.ndarray, "starts n"]], Float[np.ndarray, "starts points"]],
     starts: Float[np.ndarray, "starts n"],
-) -> tuple[Float[np.ndarray, "starts n"], Float[np.ndarray, "starts"]]:
+) -> tuple[Float[np.ndarray, "starts n"], Float[np.ndarray, " starts"]]:
     """Minimizes the sum of squares from all starts together; SciPy's takes one at a time.
 
     Returns:
@@ -339,7 +339,7 @@ def _levenberg_marquardt(
 
 
 def _makes_equal(
-    skeleton: Skeleton, constants: Float[np.ndarray, "constants"], target: _Target
+    skeleton: Skeleton, constants: Float[np.ndarray, " constants"], target: _Target
 ) -> bool:
     """Whether these constants are allowed and make the prediction the truth."""
     signs = np.array(skeleton.signs)
@@ -370,7 +370,7 @@ def _generic_rank(skeleton: Skeleton) -> int:
     return min(_rank(skeleton, draw) for draw in draws)
 
 
-def _rank(skeleton: Skeleton, constants: Float[np.ndarray, "constants"]) -> int:
+def _rank(skeleton: Skeleton, constants: Float[np.ndarray, " constants"]) -> int:
     """How many directions of change the constants offer.
 
     Fewer than elsewhere means that parts of the structure have merged, as in

@@ -78,11 +78,11 @@ class Problem:
         return self.law if isinstance(self.law, Expression) else None
 
     @property
-    def t(self) -> Float[np.ndarray, "time"]:
+    def t(self) -> Float[np.ndarray, " time"]:
         """The regular time grid."""
         return np.linspace(0.0, self.duration, self.num_points)
 
-    def solve(self, y0: float | None = None) -> Float[np.ndarray, "time"]:
+    def solve(self, y0: float | None = None) -> Float[np.ndarray, " time"]:
         """The clean trajectory on `t` from `y0` (the problem's own if not given).
 
         Raises:

@@ -42,7 +42,7 @@ def constant_roles(skeleton: Skeleton) -> tuple[str, ...]:
 
 
 @functools.lru_cache(maxsize=8192)
-def linear_constants(skeleton: Skeleton) -> Bool[np.ndarray, "constants"]:
+def linear_constants(skeleton: Skeleton) -> Bool[np.ndarray, " constants"]:
     """Constants in which, jointly and with the others held, f is affine."""
     counter = iter(range(skeleton.num_constants))
 

@@ -70,7 +70,7 @@ def batch_sums(
 
 def make_train_step(
     model: Model, config: TrainingConfig, vocabulary: Vocabulary
-) -> Callable[[TrainState, Batch, Int[Array, "devices"]], tuple[TrainState, Metrics]]:
+) -> Callable[[TrainState, Batch, Int[Array, " devices"]], tuple[TrainState, Metrics]]:
     """One optimizer step over all devices: (state, batch, wish) -> (state, metrics).
 
     The state is replicated, the batch sharded. The loss is the mean over all

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from nsode_jax.discovery.matching import (
+from nsode_jax.fitting.trajectory_fitting import (
     FULL,
     NO_FIT,
     covariance,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nsode_jax.discovery.result import Candidate
+from nsode_jax.reporting.result import Candidate
 from nsode_jax.dynamics.trajectory import Trajectory
 
 LIKELY = 0.05

@@ -24,7 +24,7 @@ _CLEARLY = 3.0
 
 
 def monotone_curve(
-    t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"]
+    t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"]
 ) -> Callable[[np.ndarray], np.ndarray]:
     """A monotone smooth curve through the data, within their range.
 
@@ -48,8 +48,8 @@ def monotone_curve(
 
 
 def _smoothing_spline_values(
-    t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"]
-) -> Float[np.ndarray, "time"]:
+    t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"]
+) -> Float[np.ndarray, " time"]:
     """The cubic smoothing spline at the data, smoothed by generalized cross-validation.
 
     Reinsch's form: (R + p Q'Q) g = Q'y, x = y - p Q g, with banded matrices. Degrees
@@ -95,7 +95,7 @@ def _smoothing_spline_values(
 
 
 def lagrange_weights(
-    nodes: Float[np.ndarray, "points nodes"], at: Float[np.ndarray, "points"]
+    nodes: Float[np.ndarray, "points nodes"], at: Float[np.ndarray, " points"]
 ) -> Float[np.ndarray, "points nodes"]:
     """Weights of the values at the nodes in the polynomial through them, at one place each."""
     away = at[:, None] - nodes
@@ -107,7 +107,7 @@ def lagrange_weights(
     return weights
 
 
-def is_clean(t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"]) -> bool:
+def is_clean(t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"]) -> bool:
     """Whether most values lie where the cubic through their four neighbours leads.
 
     Unlike smoothing, this is not misled by a steep transient of a few points.
@@ -123,8 +123,8 @@ def is_clean(t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"]) -> bool
 
 
 def noise_profile(
-    t: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"]
-) -> Float[np.ndarray, "time"] | None:
+    t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"]
+) -> Float[np.ndarray, " time"] | None:
     """How the noise of a series varies with its values, if it clearly does.
 
     Many instruments err by a share of what they show. The deviations from a smooth
@@ -151,7 +151,7 @@ def noise_profile(
     return best[1] if best[0] > least[0] + _CLEARLY else None
 
 
-def _power(values: Float[np.ndarray, "time"], power: float) -> Float[np.ndarray, "time"]:
+def _power(values: Float[np.ndarray, " time"], power: float) -> Float[np.ndarray, " time"]:
     """|values|^power, not too small near 0, the mean of 1 / square being 1."""
     size = np.abs(values)
     noise = np.maximum(size, _LEAST_SHARE * size.max()) ** power

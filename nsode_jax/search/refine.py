@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from nsode_jax.discovery.integral import IntegralForm
-from nsode_jax.discovery.matching import NO_FIT, ROUGH, match_trajectories, polished_fit
-from nsode_jax.discovery.rank import Fit, residual_floor, score, scores
-from nsode_jax.discovery.search import Draft, Pool, draft_laws, evolve, restart
-from nsode_jax.discovery.variants import (
+from nsode_jax.fitting.integral import IntegralForm
+from nsode_jax.fitting.trajectory_fitting import NO_FIT, ROUGH, match_trajectories, polished_fit
+from nsode_jax.selection.rank import Fit, residual_floor, score, scores
+from nsode_jax.search.evolution import Draft, Pool, draft_laws, evolve, restart
+from nsode_jax.search.variants import (
     factored_law,
     rounded_laws,
     shortened_laws,

@@ -15,17 +15,17 @@ from typing import Protocol
 import numpy as np
 from jaxtyping import Float
 
-from nsode_jax.discovery.holdout import held_out_error
-from nsode_jax.discovery.integral import IntegralForm
-from nsode_jax.discovery.library import library
-from nsode_jax.discovery.matching import covariance
-from nsode_jax.discovery.rank import Fit, rank, spread_of, weights_of
-from nsode_jax.discovery.refine import Progress, RefineConfig, refine
-from nsode_jax.discovery.result import Candidate, Discovery
-from nsode_jax.discovery.scaling import AffineView, candidate_views, working_units
-from nsode_jax.discovery.search import Draft, draft_laws
+from nsode_jax.fitting.holdout import held_out_error
+from nsode_jax.fitting.integral import IntegralForm
+from nsode_jax.search.library import library
+from nsode_jax.fitting.trajectory_fitting import covariance
+from nsode_jax.selection.rank import Fit, rank, spread_of, weights_of
+from nsode_jax.search.refine import Progress, RefineConfig, refine
+from nsode_jax.reporting.result import Candidate, Discovery
+from nsode_jax.fitting.scaling import AffineView, candidate_views, working_units
+from nsode_jax.search.evolution import Draft, draft_laws
 from nsode_jax.discovery.series import read_series
-from nsode_jax.discovery.verdict import verdict
+from nsode_jax.reporting.diagnostics import verdict
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.canonical import TimeLimitExceeded
 from nsode_jax.expressions.constants import linear_constants
@@ -88,8 +88,8 @@ EFFORTS: dict[str, Effort] = {
 
 
 def discover(
-    t: Float[np.ndarray, "time"] | Sequence,
-    y: Float[np.ndarray, "time"] | Sequence,
+    t: Float[np.ndarray, " time"] | Sequence,
+    y: Float[np.ndarray, " time"] | Sequence,
     *,
     weights: str = "small",
     effort: str = "default",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Bool
 
-from nsode_jax.discovery.rank import is_plain
+from nsode_jax.selection.rank import is_plain
 from nsode_jax.expressions.canonical import TimeLimitExceeded, canonicalize
 from nsode_jax.expressions.expression import (
     Expression,
@@ -29,7 +29,7 @@ def canonical_or_none(expression: Expression) -> Expression | None:
 
 
 @functools.lru_cache(maxsize=8192)
-def exponent_constants(skeleton: Skeleton) -> Bool[np.ndarray, "constants"]:
+def exponent_constants(skeleton: Skeleton) -> Bool[np.ndarray, " constants"]:
     """Which constants are exponents of a power."""
     found, index = np.zeros(skeleton.num_constants, bool), 0
     ends = {

@@ -70,11 +70,11 @@ class Programs:
         beyond an expression's own refer to a row whose derivative is 0.
     """
 
-    opcode: Int[Array, "tiles"]
+    opcode: Int[Array, " tiles"]
     arguments: Int[Array, "2 tiles place"]
     parent: Int[Array, "tiles place"]
     side: Int[Array, "tiles place"]
-    result: Int[Array, "expressions"]
+    result: Int[Array, " expressions"]
     constants: Float[Array, "expressions constants"]
     fixed: Float[Array, "expressions fixed"]
     constant_parent: Int[Array, "expressions constants"]
@@ -87,7 +87,7 @@ class ProgramError(ValueError):
     """An expression is too large for a program."""
 
 
-def fits(expression: Expression, varied: Bool[np.ndarray, "constants"] | None = None) -> bool:
+def fits(expression: Expression, varied: Bool[np.ndarray, " constants"] | None = None) -> bool:
     """Whether an expression is small enough for a program, if such constants vary."""
     constants = len(expression.constants)
     number = constants if varied is None else int(np.sum(varied))
@@ -101,7 +101,7 @@ def fits(expression: Expression, varied: Bool[np.ndarray, "constants"] | None = 
 
 def pack(
     expressions: Sequence[Expression],
-    varied: Sequence[Bool[np.ndarray, "constants"]] | None = None,
+    varied: Sequence[Bool[np.ndarray, " constants"]] | None = None,
 ) -> Iterator[tuple[Programs, int]]:
     """Programs of the expressions, in their order, and how many each holds.
 
@@ -216,7 +216,7 @@ class _Assembly:
 
 
 def _assemble(
-    expressions: Sequence[Expression], varied: Sequence[Bool[np.ndarray, "constants"]]
+    expressions: Sequence[Expression], varied: Sequence[Bool[np.ndarray, " constants"]]
 ) -> Programs | None:
     """The programs, or None if there are too many tiles."""
     assembly = _Assembly()
@@ -357,7 +357,7 @@ def _num_tiles(programs: Programs) -> Array:
 def evaluate(
     programs: Programs,
     constants: Float[Array, "expressions constants"],
-    y: Float[Array, "points"],
+    y: Float[Array, " points"],
 ) -> tuple[Float[Array, "expressions points"], Bool[Array, "expressions points"]]:
     """f at each y, for each expression.
 
@@ -384,7 +384,7 @@ def evaluate(
 def evaluate_with_gradient(
     programs: Programs,
     constants: Float[Array, "expressions constants"],
-    y: Float[Array, "points"],
+    y: Float[Array, " points"],
 ) -> tuple[
     Float[Array, "expressions points"],
     Float[Array, "expressions points"],

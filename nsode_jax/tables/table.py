@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from nsode_jax.dynamics.table_text import Table, as_text, decode, parse_text
-from nsode_jax.dynamics.table_times import read_times
+from nsode_jax.tables.text import Table, as_text, decode, parse_text
+from nsode_jax.tables.times import read_times
 from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError, clean
 
 _NAMED_AS_TIME = re.compile(r"(t|time|times|zeit|temps|tiempo)([^a-z].*)?", re.IGNORECASE)
@@ -87,8 +87,8 @@ def read_series_of_table(
 class _Columns:
     """Times and values as numbers, row by row, missing ones NaN."""
 
-    t: Float[np.ndarray, "row"]
-    y: Float[np.ndarray, "row"]
+    t: Float[np.ndarray, " row"]
+    y: Float[np.ndarray, " row"]
     notes: tuple[str, ...]
     names: tuple[str, str]
     table: Table
@@ -260,7 +260,7 @@ def _find_column(table: Table, wanted: str) -> int:
     raise TrajectoryError(f"{table.file} has no column {wanted[:60]!r}; its columns are {known}.")
 
 
-def _look_swapped(t: Float[np.ndarray, "row"], y: Float[np.ndarray, "row"]) -> bool:
+def _look_swapped(t: Float[np.ndarray, " row"], y: Float[np.ndarray, " row"]) -> bool:
     """Whether the values would do as times and the times would not."""
     usable = np.isfinite(t) & np.isfinite(y)
     steps, rises = np.diff(t[usable]), np.diff(y[usable])
@@ -271,7 +271,7 @@ def _look_swapped(t: Float[np.ndarray, "row"], y: Float[np.ndarray, "row"]) -> b
 # --- from cells to numbers ---------------------------------------------------
 
 
-def _read_numbers(table: Table, column: int) -> tuple[Float[np.ndarray, "row"], list[str]]:
+def _read_numbers(table: Table, column: int) -> tuple[Float[np.ndarray, " row"], list[str]]:
     """The column's numbers, NaN where there is none, and notes."""
     import pandas as pd
 
@@ -287,7 +287,7 @@ def _read_numbers(table: Table, column: int) -> tuple[Float[np.ndarray, "row"], 
     return numbers, table.unreadable(column, bad, "number")
 
 
-def _read_time_column(table: Table, column: int) -> tuple[Float[np.ndarray, "row"], str, list[str]]:
+def _read_time_column(table: Table, column: int) -> tuple[Float[np.ndarray, " row"], str, list[str]]:
     """The column's numbers, or numbers for its dates; its name with their unit; and notes."""
     if table.kind(column) != "number":
         return read_times(table, column)

@@ -15,16 +15,16 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from nsode_jax.discovery.integral import (
+from nsode_jax.fitting.integral import (
     INTERPOLATION_FLOOR,
     IntegralForm,
     Start,
     fit_integrals,
     starts_of,
 )
-from nsode_jax.discovery.programs import fits
-from nsode_jax.discovery.rank import length, optimistic_score, score
-from nsode_jax.discovery.variants import canonical_or_none, shortened_laws
+from nsode_jax.fitting.programs import fits
+from nsode_jax.selection.rank import length, optimistic_score, score
+from nsode_jax.search.variants import canonical_or_none, shortened_laws
 from nsode_jax.expressions.constants import linear_constants
 from nsode_jax.expressions.expression import Expression, Prefix, subtree_end
 from nsode_jax.expressions.operators import OPERATORS, VARIABLE

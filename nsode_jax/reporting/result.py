@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from nsode_jax.discovery import export
+from nsode_jax.reporting import export
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
@@ -184,8 +184,8 @@ class Candidate:
         return export.vector_field(self.expression)
 
     def solution(
-        self, t: Float[np.ndarray, "time"] | Sequence[float], trajectory: int = 0
-    ) -> Float[np.ndarray, "time"]:
+        self, t: Float[np.ndarray, " time"] | Sequence[float], trajectory: int = 0
+    ) -> Float[np.ndarray, " time"]:
         """The fitted solution at any times, in any order, before the data too.
 
         Args:
@@ -213,10 +213,10 @@ class Candidate:
 
     def predict(
         self,
-        t: Float[np.ndarray, "time"] | Sequence[float],
+        t: Float[np.ndarray, " time"] | Sequence[float],
         y0: float | None = None,
         trajectory: int = 0,
-    ) -> Float[np.ndarray, "time"]:
+    ) -> Float[np.ndarray, " time"]:
         """The solution of the law at given times.
 
         Args:
@@ -295,10 +295,10 @@ class Discovery:
 
     def predict(
         self,
-        t: Float[np.ndarray, "time"] | Sequence[float],
+        t: Float[np.ndarray, " time"] | Sequence[float],
         y0: float | None = None,
         trajectory: int = 0,
-    ) -> Float[np.ndarray, "time"]:
+    ) -> Float[np.ndarray, " time"]:
         """The solution of the best law at increasing times; see `Candidate.predict`."""
         return self.best.predict(t, y0, trajectory)
 
@@ -318,20 +318,20 @@ class Discovery:
         self, path: str | Path | None = None, time_name: str = "t", value_name: str = "y"
     ) -> Figure:
         """The picture of the data, the solution and the law; see `plot.plot`."""
-        from nsode_jax.discovery.plot import plot  # Matplotlib is slow to import.
+        from nsode_jax.reporting.plot import plot  # Matplotlib is slow to import.
 
         return plot(self, path, time_name, value_name)
 
     def save(self, path: str | Path) -> None:
         """Writes everything to a JSON file; see `persistence.save`."""
-        from nsode_jax.discovery import persistence  # It builds on this file.
+        from nsode_jax.reporting import persistence  # It builds on this file.
 
         persistence.save(self, path)
 
     @staticmethod
     def load(path: str | Path) -> Discovery:
         """What `save` wrote, number by number; see `persistence.load`."""
-        from nsode_jax.discovery import persistence
+        from nsode_jax.reporting import persistence
 
         return persistence.load(path)
 
@@ -366,7 +366,7 @@ def decimal_exponent(value: float, digits: int = 2) -> int:
     return int(f"{value:.{digits - 1}e}".split("e")[1])
 
 
-def _scale(expression: Expression, y0: float, t: Float[np.ndarray, "time"]) -> float:
+def _scale(expression: Expression, y0: float, t: Float[np.ndarray, " time"]) -> float:
     """Size of the values near the start; one that starts at 0 is judged by its first step."""
     if y0 or t.size < 2:
         return abs(y0) or 1.0
@@ -375,8 +375,8 @@ def _scale(expression: Expression, y0: float, t: Float[np.ndarray, "time"]) -> f
 
 
 def _solve_while_it_exists(
-    expression: Expression, y0: float, t: Float[np.ndarray, "time"]
-) -> Float[np.ndarray, "time"]:
+    expression: Expression, y0: float, t: Float[np.ndarray, " time"]
+) -> Float[np.ndarray, " time"]:
     """The solution at the times, which rise or fall; NaN from where there is none."""
     # The law does not know the time, and the solver refuses a first step that is lost
     # in the rounding of large times.

@@ -14,7 +14,7 @@ from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 
 if TYPE_CHECKING:
-    from nsode_jax.discovery.result import Candidate, Discovery
+    from nsode_jax.reporting.result import Candidate, Discovery
 
 _MOST_SLOPES = 100
 _GRID = 801  # Values of y.
@@ -25,7 +25,7 @@ _NEGLIGIBLE = 1e-5  # Residuals below this share of the data's spread are the so
 # --- the data and their range ------------------------------------------------
 
 
-def slopes(data: Trajectory) -> tuple[Float[np.ndarray, "slope"], Float[np.ndarray, "slope"]]:
+def slopes(data: Trajectory) -> tuple[Float[np.ndarray, " slope"], Float[np.ndarray, " slope"]]:
     """Slopes of the data by central differences.
 
     A long series is first averaged in blocks of neighbours, so that the scatter of
@@ -41,7 +41,7 @@ def slopes(data: Trajectory) -> tuple[Float[np.ndarray, "slope"], Float[np.ndarr
     return y[1:-1], (y[2:] - y[:-2]) / (t[2:] - t[:-2])
 
 
-def grid(values: Float[np.ndarray, "time"], margin: float = 0.05) -> Float[np.ndarray, "grid"]:
+def grid(values: Float[np.ndarray, " time"], margin: float = 0.05) -> Float[np.ndarray, " grid"]:
     """The observed range and a share of it more; values that are never negative stay so."""
     low, high = limits(values, margin)
     near = 0.1 * np.ptp(values)  # Zero, where many laws rest, is worth a little more.
@@ -105,7 +105,7 @@ def _root_error(best: Candidate, y: float, span: float) -> float:
     return error / slope if np.isfinite(slope) and slope > 0 else math.nan
 
 
-def fixed_points(expression: Expression, y: Float[np.ndarray, "grid"]) -> list[tuple[float, bool]]:
+def fixed_points(expression: Expression, y: Float[np.ndarray, " grid"]) -> list[tuple[float, bool]]:
     """Where f crosses zero on the range of the grid, and whether it is stable there.
 
     Args:
@@ -142,7 +142,7 @@ def fixed_points(expression: Expression, y: Float[np.ndarray, "grid"]) -> list[t
 # --- residuals ---------------------------------------------------------------
 
 
-def residuals(discovery: Discovery) -> list[Float[np.ndarray, "time"]]:
+def residuals(discovery: Discovery) -> list[Float[np.ndarray, " time"]]:
     """Data minus the solution of the best law, per series; NaN where there is no solution."""
     return [
         finite(data.y - discovery.best.predict(data.t, trajectory=number))
@@ -181,7 +181,7 @@ def residual_remark(discovery: Discovery) -> Remark:
     return Remark(f"The residuals are not random: {counted}. {reason}", True)
 
 
-def _sign_changes(left: Sequence[Float[np.ndarray, "time"]]) -> tuple[int, float, float]:
+def _sign_changes(left: Sequence[Float[np.ndarray, " time"]]) -> tuple[int, float, float]:
     """Sign changes of all series, how many to expect of noise, and by how many sigma they differ.
 
     The runs test of Wald and Wolfowitz (1940).
@@ -199,7 +199,7 @@ def _sign_changes(left: Sequence[Float[np.ndarray, "time"]]) -> tuple[int, float
     return changes, expected, (changes - expected) / math.sqrt(variance) if variance > 0 else 0.0
 
 
-def _autocorrelation(left: Sequence[Float[np.ndarray, "time"]]) -> float:
+def _autocorrelation(left: Sequence[Float[np.ndarray, " time"]]) -> float:
     """Of neighbouring residuals, over all series."""
     total = sum(float(np.sum(series**2)) for series in left)
     return sum(float(np.sum(series[1:] * series[:-1])) for series in left) / (total or 1.0)

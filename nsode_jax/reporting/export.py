@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import jax
     import pandas as pd
 
-    from nsode_jax.discovery.result import Candidate, Discovery
+    from nsode_jax.reporting.result import Candidate, Discovery
 
 BACKENDS = ("numpy", "jax")
 
@@ -67,7 +67,7 @@ def vector_field(expression: Expression) -> Callable[[Any, Any, Any], Any]:
     def field(
         t: Float[jax.Array, ""] | float,
         y: Float[jax.Array, "..."] | float,
-        args: Float[jax.Array, "constants"] | None = None,
+        args: Float[jax.Array, " constants"] | None = None,
     ) -> Float[jax.Array, "..."]:
         del t  # Autonomous.
         if args is None:
@@ -87,7 +87,7 @@ def vector_field(expression: Expression) -> Callable[[Any, Any, Any], Any]:
 def _evaluate(
     expression: Expression,
     y: Float[jax.Array, "..."] | float,
-    constants: Sequence[float] | Float[jax.Array, "constants"],
+    constants: Sequence[float] | Float[jax.Array, " constants"],
 ) -> Float[jax.Array, "..."]:
     """f at each y in JAX, with these constants in place of the expression's own."""
     import jax.numpy as jnp  # Slow to import.

@@ -4,8 +4,8 @@ import dataclasses
 
 import numpy as np
 
-from nsode_jax.discovery.result import Candidate
-from nsode_jax.discovery.verdict import verdict
+from nsode_jax.reporting.result import Candidate
+from nsode_jax.reporting.diagnostics import verdict
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 

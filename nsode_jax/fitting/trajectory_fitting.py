@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.optimize import least_squares
 
-from nsode_jax.discovery.rank import Fit, is_plain, spread_of
+from nsode_jax.selection.rank import Fit, is_plain, spread_of
 from nsode_jax.dynamics import dop853
 from nsode_jax.dynamics.stack_machine import Program
 from nsode_jax.dynamics.trajectory import Trajectory
@@ -157,19 +157,19 @@ class _Problem:
         self.atol = _SOLVER_TOLERANCE * float(np.abs(self.data).max())
         self.best_rms, self.best = math.inf, np.zeros(self.scale.size)
 
-    def start(self, y0s: Sequence[float]) -> Float[np.ndarray, "parameters"]:
+    def start(self, y0s: Sequence[float]) -> Float[np.ndarray, " parameters"]:
         return np.concatenate([self.constants[self.free], y0s]) / self.scale
 
-    def law(self, parameters: Float[np.ndarray, "parameters"]) -> Expression:
+    def law(self, parameters: Float[np.ndarray, " parameters"]) -> Expression:
         values = self.constants.copy()
         number = int(self.free.sum())
         values[self.free] = parameters[:number] * self.scale[:number]
         return self.skeleton.with_constants(values)
 
-    def first_values(self, parameters: Float[np.ndarray, "parameters"]) -> list[float]:
+    def first_values(self, parameters: Float[np.ndarray, " parameters"]) -> list[float]:
         return [float(p * self.spread) for p in parameters[int(self.free.sum()) :]]
 
-    def residual(self, parameters: Float[np.ndarray, "parameters"]) -> Float[np.ndarray, "time"]:
+    def residual(self, parameters: Float[np.ndarray, " parameters"]) -> Float[np.ndarray, " time"]:
         solved = self._solve(parameters, [[y0] for y0 in self.first_values(parameters)])
         values = np.concatenate([solution[0] for solution in solved])
         with np.errstate(all="ignore"):
@@ -183,7 +183,7 @@ class _Problem:
         return residual
 
     def jacobian(
-        self, parameters: Float[np.ndarray, "parameters"], step: float = _STEP
+        self, parameters: Float[np.ndarray, " parameters"], step: float = _STEP
     ) -> Float[np.ndarray, "time parameters"]:
         """By differences to one side; a change of one initial value moves one solution only."""
         number = int(self.free.sum())
@@ -210,7 +210,7 @@ class _Problem:
         return np.nan_to_num(jacobian, nan=0.0, posinf=0.0, neginf=0.0)
 
     def _solve(
-        self, parameters: Float[np.ndarray, "parameters"], y0s: Sequence[Sequence[float]]
+        self, parameters: Float[np.ndarray, " parameters"], y0s: Sequence[Sequence[float]]
     ) -> list[Float[np.ndarray, "initials time"]]:
         """Solutions from the initial values given for each trajectory; NaN if there is none."""
         if time.thread_time() > self.stop:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nsode_jax.discovery.matching import ROUGH, match_trajectories
-from nsode_jax.discovery.rank import Fit, spread_of
+from nsode_jax.fitting.trajectory_fitting import ROUGH, match_trajectories
+from nsode_jax.selection.rank import Fit, spread_of
 from nsode_jax.dynamics import dop853
 from nsode_jax.dynamics.stack_machine import Program
 from nsode_jax.dynamics.trajectory import Trajectory

@@ -16,12 +16,12 @@ from matplotlib.figure import Figure
 from matplotlib.mathtext import MathTextParser
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
-from nsode_jax.discovery.analysis import finite, fixed_points, grid, limits, residuals, slopes
+from nsode_jax.reporting.analysis import finite, fixed_points, grid, limits, residuals, slopes
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 
 if TYPE_CHECKING:
-    from nsode_jax.discovery.result import Candidate, Discovery
+    from nsode_jax.reporting.result import Candidate, Discovery
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart.
 _DATA, _BEST, _OTHERS, _FIXED = "#4d4d4d", "#0072B2", ("#E69F00", "#CC79A7"), "#D55E00"
@@ -166,9 +166,9 @@ def draw_law(
 def _draw_band(
     axes: Axes,
     best: Candidate,
-    y: Float[np.ndarray, "grid"],
-    f: Float[np.ndarray, "grid"],
-    inside: Bool[np.ndarray, "grid"],
+    y: Float[np.ndarray, " grid"],
+    f: Float[np.ndarray, " grid"],
+    inside: Bool[np.ndarray, " grid"],
 ) -> None:
     """The 95% band of f, unless it is wider than f is large: then it says nothing."""
     half = finite(_CONFIDENCE * best.rate_standard_error(y))
@@ -324,7 +324,7 @@ def _label_sparsely(axes: Axes, candidates: Sequence[Candidate]) -> None:
 
 
 def _draw_points(
-    axes: Axes, data: Sequence[Trajectory], values: Float[np.ndarray, "all"], label: str
+    axes: Axes, data: Sequence[Trajectory], values: Float[np.ndarray, " all"], label: str
 ) -> None:
     """One value per observation of each series, in markers of its own."""
     starts = np.cumsum([0, *map(len, data)])
@@ -369,7 +369,7 @@ def _finish(axes: Axes, x_name: str, y_name: str) -> None:
 # --- what is drawn -----------------------------------------------------------
 
 
-def _values(data: Sequence[Trajectory]) -> Float[np.ndarray, "all"]:
+def _values(data: Sequence[Trajectory]) -> Float[np.ndarray, " all"]:
     """The values of all series, one after the other."""
     return np.concatenate([trajectory.y for trajectory in data])
 
@@ -389,7 +389,7 @@ def _different(discovery: Discovery) -> Iterator[Ranked]:
             yield rank, candidate
 
 
-def _alike(g: Float[np.ndarray, "grid"], f: Float[np.ndarray, "grid"]) -> bool:
+def _alike(g: Float[np.ndarray, " grid"], f: Float[np.ndarray, " grid"]) -> bool:
     """Whether two curves are less than a line's width apart."""
     both = np.isfinite(f) & np.isfinite(g)
     if not both.any():
@@ -397,7 +397,7 @@ def _alike(g: Float[np.ndarray, "grid"], f: Float[np.ndarray, "grid"]) -> bool:
     return bool(np.percentile(np.abs(f - g)[both], 95) < 0.02 * np.abs(f[both]).max())
 
 
-def _curve(expression: Expression, y: Float[np.ndarray, "grid"]) -> Float[np.ndarray, "grid"]:
+def _curve(expression: Expression, y: Float[np.ndarray, " grid"]) -> Float[np.ndarray, " grid"]:
     """f with a gap at each pole, which would else be drawn as a vertical line."""
     f = finite(expression.evaluate(y))
     size = np.abs(f)
@@ -408,7 +408,7 @@ def _curve(expression: Expression, y: Float[np.ndarray, "grid"]) -> Float[np.nda
     return f
 
 
-def _thinned(points: int, most: int) -> Float[np.ndarray, "shown"]:
+def _thinned(points: int, most: int) -> Float[np.ndarray, " shown"]:
     """Indices of at most so many points, at least two, evenly spread."""
     return np.unique(np.linspace(0, points - 1, min(points, max(2, most))).astype(int))
 

@@ -21,11 +21,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from scipy.interpolate import CubicSpline
 
-from nsode_jax.discovery import programs as programs_module
-from nsode_jax.discovery.programs import CAPACITY, MAX_CONSTANTS, Programs, fits, pack
-from nsode_jax.discovery.rank import spread_of
-from nsode_jax.discovery.smoothing import is_clean, lagrange_weights, monotone_curve
-from nsode_jax.discovery.variants import exponent_constants
+from nsode_jax.fitting import programs as programs_module
+from nsode_jax.fitting.programs import CAPACITY, MAX_CONSTANTS, Programs, fits, pack
+from nsode_jax.selection.rank import spread_of
+from nsode_jax.fitting.smoothing import is_clean, lagrange_weights, monotone_curve
+from nsode_jax.search.variants import exponent_constants
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.constants import linear_constants
 from nsode_jax.expressions.expression import Expression
@@ -61,9 +61,9 @@ class IntegralForm:
       y0s: smoothed value at the first time, per trajectory.
     """
 
-    grid: Float[np.ndarray, "grid"]
+    grid: Float[np.ndarray, " grid"]
     matrix: Float[np.ndarray, "grid grid"]
-    target: Float[np.ndarray, "grid"]
+    target: Float[np.ndarray, " grid"]
     remainder: float
     count: int
     spread: float
@@ -112,7 +112,7 @@ class IntegralForm:
 
 
 def _centered(
-    values: Float[np.ndarray, "time *columns"], weights: Float[np.ndarray, "time"]
+    values: Float[np.ndarray, "time *columns"], weights: Float[np.ndarray, " time"]
 ) -> Float[np.ndarray, "time *columns"]:
     """Weighted values about their weighted mean, which is a free constant's optimum."""
     squares = weights**2 / np.sum(weights**2)
@@ -122,7 +122,7 @@ def _centered(
 
 def _quadrature(
     trajectory: Trajectory,
-) -> tuple[Float[np.ndarray, "nodes"], Float[np.ndarray, "intervals order"], float]:
+) -> tuple[Float[np.ndarray, " nodes"], Float[np.ndarray, "intervals order"], float]:
     """A curve through the data at Gauss-Legendre nodes between them, weights, first value."""
     t, y = trajectory.t, trajectory.y
     clean = is_clean(t, y)
@@ -143,8 +143,8 @@ def _quadrature(
 
 
 def _grid(
-    nodes: Float[np.ndarray, "nodes"], weights: Float[np.ndarray, "nodes"]
-) -> Float[np.ndarray, "grid"]:
+    nodes: Float[np.ndarray, " nodes"], weights: Float[np.ndarray, " nodes"]
+) -> Float[np.ndarray, " grid"]:
     """Values over the range of the nodes: half of them even, half where time is spent."""
     order = np.argsort(nodes)
     share = np.cumsum(weights[order])
@@ -165,7 +165,7 @@ def _grid(
 
 
 def _interpolation(
-    grid: Float[np.ndarray, "grid"], at: Float[np.ndarray, "points"]
+    grid: Float[np.ndarray, " grid"], at: Float[np.ndarray, " points"]
 ) -> Float[np.ndarray, "points grid"]:
     """Weights of the cubic through the four neighbours of each point."""
     first = np.clip(np.searchsorted(grid, at) - 2, 0, grid.size - 4)
@@ -185,7 +185,7 @@ class Start:
     """
 
     expression: Expression
-    free: Bool[np.ndarray, "constants"]
+    free: Bool[np.ndarray, " constants"]
 
 
 def starts_of(expression: Expression) -> list[Start]:
@@ -209,7 +209,7 @@ def starts_of(expression: Expression) -> list[Start]:
 
 def fit_integrals(
     form: IntegralForm, starts: Sequence[Start]
-) -> tuple[list[Float[np.ndarray, "constants"]], Float[np.ndarray, "starts"]]:
+) -> tuple[list[Float[np.ndarray, " constants"]], Float[np.ndarray, " starts"]]:
     """Constants that minimize the integral residual, from each start, all at once.
 
     Args:
@@ -261,10 +261,10 @@ def _num_nonlinear(start: Start) -> int:
 def _fit(
     programs: Programs,
     linear: Bool[Array, "laws constants"],
-    grid: Float[Array, "grid"],
+    grid: Float[Array, " grid"],
     matrix: Float[Array, "grid grid"],
-    target: Float[Array, "grid"],
-) -> tuple[Float[Array, "laws constants"], Float[Array, "laws"]]:
+    target: Float[Array, " grid"],
+) -> tuple[Float[Array, "laws constants"], Float[Array, " laws"]]:
     """Levenberg-Marquardt for all laws: constants and cost; inf where undefined.
 
     Before the first step and after each the constants that f depends on linearly are

@@ -17,8 +17,8 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 
 import nsode_jax
-from nsode_jax.discovery.analysis import Remark, find_fixed_points, residual_remark
-from nsode_jax.discovery.documents import (
+from nsode_jax.reporting.analysis import Remark, find_fixed_points, residual_remark
+from nsode_jax.reporting.documents import (
     Block,
     Bullets,
     Code,
@@ -30,8 +30,8 @@ from nsode_jax.discovery.documents import (
     to_html,
     to_markdown,
 )
-from nsode_jax.discovery.persistence import DiscoveryFileError
-from nsode_jax.discovery.plot import (
+from nsode_jax.reporting.persistence import DiscoveryFileError
+from nsode_jax.reporting.plot import (
     draw_fit,
     draw_law,
     draw_pareto,
@@ -40,7 +40,7 @@ from nsode_jax.discovery.plot import (
     new_figure,
     save,
 )
-from nsode_jax.discovery.result import Candidate, Discovery, decimal_exponent
+from nsode_jax.reporting.result import Candidate, Discovery, decimal_exponent
 
 HTML, MARKDOWN, JSON = "report.html", "report.md", "discovery.json"
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from nsode_jax.discovery.integral import IntegralForm
-from nsode_jax.discovery.rank import length
-from nsode_jax.discovery.search import MAX_LENGTH, Draft, Pool, draft_laws, evolve, restart
+from nsode_jax.fitting.integral import IntegralForm
+from nsode_jax.selection.rank import length
+from nsode_jax.search.evolution import MAX_LENGTH, Draft, Pool, draft_laws, evolve, restart
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.canonical import canonicalize

@@ -294,7 +294,7 @@ def scores(fits: Sequence[Fit], trajectories: Sequence[Trajectory]) -> list[floa
     ]
 
 
-def _nearby(trajectories: Sequence[Trajectory]) -> Float[np.ndarray, "values"]:
+def _nearby(trajectories: Sequence[Trajectory]) -> Float[np.ndarray, " values"]:
     """The observed range and half of it on either side; 0 is not passed."""
     y = np.concatenate([trajectory.y for trajectory in trajectories])
     low, high = float(y.min()), float(y.max())
@@ -304,7 +304,7 @@ def _nearby(trajectories: Sequence[Trajectory]) -> Float[np.ndarray, "values"]:
     return np.linspace(below, above, 200)
 
 
-def _is_tame(expression: Expression, nearby: Float[np.ndarray, "values"]) -> bool:
+def _is_tame(expression: Expression, nearby: Float[np.ndarray, " values"]) -> bool:
     """Whether a law has neither an edge of its domain nor a pole near the data."""
     rates = expression.evaluate(nearby)
     if not np.isfinite(rates).all():

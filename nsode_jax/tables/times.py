@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from nsode_jax.dynamics.table_text import Table, as_text
+from nsode_jax.tables.text import Table, as_text
 from nsode_jax.dynamics.trajectory import count, elapsed
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ _SAMPLE = 200  # So many dates tell how all of them are written.
 _FEW = 100_000  # So many dates of mixed forms can be read one by one.
 
 
-def read_times(table: Table, column: int) -> tuple[Float[np.ndarray, "row"], str, list[str]]:
+def read_times(table: Table, column: int) -> tuple[Float[np.ndarray, " row"], str, list[str]]:
     """Numbers for a column of dates or clock times; its name with their unit; and notes."""
     kind, cells, name = table.kind(column), table.frame[column], table.names[column] or "t"
     notes = []
