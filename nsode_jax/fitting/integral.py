@@ -21,14 +21,13 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from scipy.interpolate import CubicSpline
 
-from nsode_jax.fitting import programs as programs_module
-from nsode_jax.fitting.programs import CAPACITY, MAX_CONSTANTS, Programs, fits, pack
-from nsode_jax.selection.rank import spread_of
-from nsode_jax.fitting.smoothing import is_clean, lagrange_weights, monotone_curve
-from nsode_jax.search.variants import exponent_constants
 from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.expressions.constants import linear_constants
+from nsode_jax.expressions.constants import exponent_constants, linear_constants
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.fitting import programs as programs_module
+from nsode_jax.fitting.dataset import Dataset
+from nsode_jax.fitting.programs import CAPACITY, MAX_CONSTANTS, Programs, fits, pack
+from nsode_jax.fitting.smoothing import is_clean, lagrange_weights, monotone_curve
 
 INTERPOLATION_FLOOR = 3e-5
 """Residual, in standard deviations of the data, that interpolation leaves undecided."""
@@ -57,7 +56,7 @@ class IntegralForm:
       target: the data likewise, in standard deviations, shape [grid].
       remainder: sum of squares that no f can explain, in the same units squared.
       count: number of observations.
-      spread: of the data, see `spread_of`.
+      spread: of the data, see `Dataset`.
       y0s: smoothed value at the first time, per trajectory.
     """
 
@@ -70,17 +69,17 @@ class IntegralForm:
     y0s: tuple[float, ...]
 
     @classmethod
-    def from_trajectories(cls, trajectories: Sequence[Trajectory]) -> IntegralForm:
+    def from_dataset(cls, data: Dataset) -> IntegralForm:
         """Smooths the data and lays out the quadrature."""
-        spread = spread_of(trajectories)
-        target = np.concatenate([_centered(t.y, t.weights) for t in trajectories]) / spread
-        curves = [_quadrature(trajectory) for trajectory in trajectories]
+        spread = data.spread
+        target = np.concatenate([_centered(t.y, t.weights) for t in data]) / spread
+        curves = [_quadrature(trajectory) for trajectory in data]
         grid = _grid(
             np.concatenate([nodes for nodes, _, _ in curves]),
             np.concatenate([weights.ravel() for _, weights, _ in curves]),
         )
         blocks = []
-        for trajectory, (nodes, weights, _) in zip(trajectories, curves, strict=True):
+        for trajectory, (nodes, weights, _) in zip(data, curves, strict=True):
             # [intervals, order, grid] --> increments [intervals, grid]
             parts = _interpolation(grid, nodes).reshape(*weights.shape, grid.size)
             increments = (parts * weights[..., None]).sum(axis=1)
@@ -112,8 +111,8 @@ class IntegralForm:
 
 
 def _centered(
-    values: Float[np.ndarray, "time *columns"], weights: Float[np.ndarray, " time"]
-) -> Float[np.ndarray, "time *columns"]:
+    values: Float[np.ndarray, " time *columns"], weights: Float[np.ndarray, " time"]
+) -> Float[np.ndarray, " time *columns"]:
     """Weighted values about their weighted mean, which is a free constant's optimum."""
     squares = weights**2 / np.sum(weights**2)
     mean = np.tensordot(squares, values, axes=1)
@@ -176,7 +175,7 @@ def _interpolation(
 
 
 @dataclasses.dataclass(frozen=True)
-class Start:
+class InitialGuess:
     """Where the fit of a law begins.
 
     Attributes:
@@ -188,7 +187,7 @@ class Start:
     free: Bool[np.ndarray, " constants"]
 
 
-def starts_of(expression: Expression) -> list[Start]:
+def initial_guesses(expression: Expression) -> list[InitialGuess]:
     """Starts of a law: with whole exponents that stay, and with all constants free.
 
     Exponents that are whole already are meant so, and are not freed.
@@ -197,18 +196,18 @@ def starts_of(expression: Expression) -> list[Start]:
     constants = np.array(expression.constants)
     free = np.ones(constants.size, bool)
     if not exponents.any():
-        return [Start(expression, free)]
+        return [InitialGuess(expression, free)]
     whole = np.where(exponents, np.round(constants), constants)
-    fixed = Start(expression.skeleton.with_constants(whole), free & ~exponents)
+    fixed = InitialGuess(expression.skeleton.with_constants(whole), free & ~exponents)
     if (whole == constants).all():
         return [fixed]
     if np.isin(whole[exponents], (0.0, 1.0)).any():
-        return [Start(expression, free)]
-    return [fixed, Start(expression, free)]
+        return [InitialGuess(expression, free)]
+    return [fixed, InitialGuess(expression, free)]
 
 
 def fit_integrals(
-    form: IntegralForm, starts: Sequence[Start]
+    form: IntegralForm, starts: Sequence[InitialGuess]
 ) -> tuple[list[Float[np.ndarray, " constants"]], Float[np.ndarray, " starts"]]:
     """Constants that minimize the integral residual, from each start, all at once.
 
@@ -253,7 +252,7 @@ def fit_integrals(
     return constants, errors
 
 
-def _num_nonlinear(start: Start) -> int:
+def _num_nonlinear(start: InitialGuess) -> int:
     return int((start.free & ~linear_constants(start.expression.skeleton)).sum())
 
 
