@@ -115,7 +115,7 @@ def _packed(keys: tuple[str, ...]) -> _Packed:
         TOKEN_COST * weighted_complexity(guess.expression) + NUMBER_COST * guess.free.sum()
         for guess in guesses
     ]
-    batches = tuple(batches_of(guesses, SMALL))
+    batches = tuple(batches_of(guesses, (SMALL,)))
     return _Packed(tuple(guesses), np.array(owners), np.array(costs), batches)
 
 
