@@ -12,7 +12,7 @@ from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.expressions.operators import OPERATORS, VARIABLE
 from nsode_jax.expressions.sampling import EquationPrior, sample_expression
 from nsode_jax.fitting import programs
-from nsode_jax.fitting.programs import CAPACITY, MAX_CONSTANTS, ProgramError, pack
+from nsode_jax.fitting.programs import LARGE, ProgramError, pack
 
 Y = np.array([-2.3, -0.7, 0.31, 1.9, 3.7])
 
@@ -119,7 +119,7 @@ def test_constants_that_stay_are_not_among_those_that_vary():
 def test_other_constants_than_those_packed():
     with jax.enable_x64(True):
         ((packed, _),) = pack([Expression.from_infix("0.5*sin(2*y)")])
-        constants = np.zeros((CAPACITY, MAX_CONSTANTS))
+        constants = np.zeros((LARGE.capacity, LARGE.constants))
         constants[0, :2] = 3.0, 0.7
         values, _ = programs.evaluate(packed, constants, Y)
     np.testing.assert_allclose(values[0], 3.0 * np.sin(0.7 * Y), rtol=1e-14)
@@ -128,7 +128,7 @@ def test_other_constants_than_those_packed():
 def test_random_laws_in_more_than_one_batch_agree_one_by_one():
     rng = np.random.default_rng(1)
     laws = []
-    while len(laws) < CAPACITY + 40:
+    while len(laws) < LARGE.capacity + 40:
         try:
             law = canonicalize(sample_expression(EquationPrior(), rng))
         except ExpressionError:
@@ -154,7 +154,7 @@ def test_many_different_operations_are_split_into_batches():
     with jax.enable_x64(True):
         counts = [count for _, count in pack(laws)]
     assert sum(counts) == len(laws)
-    assert len(counts) > len(laws) / CAPACITY - 1
+    assert len(counts) > len(laws) / LARGE.capacity - 1
     values, _ = _run(laws[-len(shallow) :], programs.evaluate)
     np.testing.assert_allclose(values[0][2:], shallow[0].evaluate(Y)[2:], rtol=1e-14)
 
@@ -181,7 +181,7 @@ def test_several_variables():
             packed, packed.constants, jax.numpy.asarray(points)
         )
         again, defined = programs.evaluate(packed, packed.constants, jax.numpy.asarray(points))
-    assert slope.shape == (CAPACITY, 3, 6)
+    assert slope.shape == (LARGE.capacity, 3, 6)
     np.testing.assert_array_equal(values, again)
     assert count == 4 and defined[:4].all()
     for row, law in enumerate(laws):
