@@ -160,7 +160,7 @@ def test_many_different_operations_are_split_into_batches():
 
 
 def test_what_is_too_large_is_refused():
-    too_many = " + ".join(f"{i}.5*y" for i in range(MAX_CONSTANTS + 1))
+    too_many = " + ".join(f"{i}.5*y" for i in range(LARGE.constants + 1))
     with jax.enable_x64(True), pytest.raises(ProgramError, match="too large"):
         list(pack([Expression.from_infix(too_many)]))
 
