@@ -12,7 +12,7 @@ from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.expressions.operators import OPERATORS, VARIABLE
 from nsode_jax.expressions.sampling import EquationPrior, sample_expression
 from nsode_jax.fitting import programs
-from nsode_jax.fitting.programs import CAPACITY, MAX_CONSTANTS, ProgramError, pack
+from nsode_jax.fitting.programs import LARGE, SMALL, ProgramError, pack
 
 Y = np.array([-2.3, -0.7, 0.31, 1.9, 3.7])
 
@@ -119,7 +119,7 @@ def test_constants_that_stay_are_not_among_those_that_vary():
 def test_other_constants_than_those_packed():
     with jax.enable_x64(True):
         ((packed, _),) = pack([Expression.from_infix("0.5*sin(2*y)")])
-        constants = np.zeros((CAPACITY, MAX_CONSTANTS))
+        constants = np.zeros((LARGE.capacity, LARGE.constants))
         constants[0, :2] = 3.0, 0.7
         values, _ = programs.evaluate(packed, constants, Y)
     np.testing.assert_allclose(values[0], 3.0 * np.sin(0.7 * Y), rtol=1e-14)
@@ -128,7 +128,7 @@ def test_other_constants_than_those_packed():
 def test_random_laws_in_more_than_one_batch_agree_one_by_one():
     rng = np.random.default_rng(1)
     laws = []
-    while len(laws) < CAPACITY + 40:
+    while len(laws) < LARGE.capacity + 40:
         try:
             law = canonicalize(sample_expression(EquationPrior(), rng))
         except ExpressionError:
@@ -154,15 +154,29 @@ def test_many_different_operations_are_split_into_batches():
     with jax.enable_x64(True):
         counts = [count for _, count in pack(laws)]
     assert sum(counts) == len(laws)
-    assert len(counts) > len(laws) / CAPACITY - 1
+    assert len(counts) > len(laws) / LARGE.capacity - 1
     values, _ = _run(laws[-len(shallow) :], programs.evaluate)
     np.testing.assert_allclose(values[0][2:], shallow[0].evaluate(Y)[2:], rtol=1e-14)
 
 
 def test_what_is_too_large_is_refused():
-    too_many = " + ".join(f"{i}.5*y" for i in range(MAX_CONSTANTS + 1))
+    too_many = " + ".join(f"{i}.5*y" for i in range(LARGE.constants + 1))
     with jax.enable_x64(True), pytest.raises(ProgramError, match="too large"):
         list(pack([Expression.from_infix(too_many)]))
+
+
+def test_small_programs_give_the_same_and_hold_less():
+    laws = [law for law in _expressions() if programs.fits(law, layout=SMALL)]
+    assert len(laws) > 15
+    with jax.enable_x64(True):
+        ((packed, count),) = pack(laws, layout=SMALL)
+        assert packed.layout == SMALL and count == len(laws)
+        small, slopes, _ = programs.evaluate_with_gradient(packed, packed.constants, Y)
+    values, expected, _ = _run(laws)
+    np.testing.assert_array_equal(small[:count], values)
+    np.testing.assert_array_equal(slopes[:count], expected)
+    many = Expression.from_infix(" + ".join(f"{i}.5*y**{i}" for i in range(1, SMALL.constants + 2)))
+    assert programs.fits(many) and not programs.fits(many, layout=SMALL)
 
 
 def test_single_precision_is_refused():
