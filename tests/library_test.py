@@ -38,7 +38,9 @@ def test_well_known_laws_are_there():
 def test_each_law_once_and_small_enough():
     laws = library(0.02)
     assert len({law.prefix for law in laws}) == len(laws) > 1000
-    small = [any(fits(start.expression, start.free) for start in initial_guesses(law)) for law in laws]
+    small = [
+        any(fits(start.expression, start.free) for start in initial_guesses(law)) for law in laws
+    ]
     assert np.mean(small) > 0.995
 
 

@@ -54,7 +54,7 @@ def test_the_inverse_gives_the_law_in_the_views_variables(text, b, a):
     z = np.linspace(0.1, 2.0, 9)
     seen = view.inverse().restore(law)
     expected = view.c / view.a * law.evaluate(view.a * z + view.b)
-    np.testing.assert_allclose(seen.evaluate(z), expected, rtol=1e-9)
+    np.testing.assert_allclose(seen.evaluate(z), expected, rtol=1e-9, atol=1e-300)
     y = np.linspace(0.1, 2.0, 9)
     np.testing.assert_allclose(view.restore(seen).evaluate(y), law.evaluate(y), rtol=1e-6)
     data = Trajectory(np.arange(3.0), np.array([1.0, 2.0, 4.0]))

@@ -7,7 +7,6 @@ import math
 
 from nsode_jax.expressions.expression import Expression
 
-
 USER = "user"
 """Source of the laws that somebody asked to have tried."""
 

@@ -190,7 +190,9 @@ def _simplify(
             all_shorter = list(shortened_laws(parent.expression))
             shorter = [law for law in all_shorter if law.skeleton.unsigned_key not in tried]
             tried |= {law.skeleton.unsigned_key for law in shorter}
-            drafts = draft_laws(form, [Proposal(law, parent.origin.descendant()) for law in shorter])
+            drafts = draft_laws(
+                form, [Proposal(law, parent.origin.descendant()) for law in shorter]
+            )
             drafts.sort(key=lambda draft: draft.score)
             relatives += [draft.expression for draft in drafts[:shortened]]
             # What hardly mattered is dropped as it stands, also where the rest has been
