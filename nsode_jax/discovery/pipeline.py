@@ -29,7 +29,7 @@ from nsode_jax.reporting.diagnostics import verdict
 from nsode_jax.reporting.result import Candidate, Discovery
 from nsode_jax.search.library import LibrarySource
 from nsode_jax.search.network import NetworkSource
-from nsode_jax.search.refine import RefineConfig, refine
+from nsode_jax.search.refine import RefineConfig, fit_asked_for, refine
 from nsode_jax.search.sources import CandidateSource, GivenLaws, Proposal
 from nsode_jax.selection.ranking import rank
 from nsode_jax.selection.score import posterior_probabilities
@@ -98,8 +98,8 @@ def discover(
       effort: "fast", "default" or "thorough", a name in `EFFORTS`.
       sources: where candidate laws come from: names in `SOURCES`, or objects that
         follow the protocol `CandidateSource`.
-      candidates: laws of your own, such as "0.5*y*(1 - y/600)", to be tried too; their
-        constants are where the fit begins.
+      candidates: laws of your own in the units of the data, such as "0.5*y*(1 - y/600)".
+        Their constants are where the fit begins; each is in the result, however it fits.
       weights: name or path of the network's weights.
       beams: proposals of the network's beam search per view of the data; by the effort
         if left out. With neither beams nor samples the network is not even loaded.
@@ -112,13 +112,16 @@ def discover(
 
     Raises:
       TrajectoryError: if the series cannot be used.
-      ExpressionError: if a law of your own cannot be read.
+      ExpressionError: if a law of your own cannot be read, or has no canonical form.
       DiscoveryError: if no law was found that has a solution near the data.
       ValueError: if an option is not what it should be.
     """
     started = time.monotonic()
     work = _work(effort, beams, samples)
-    asked = _sources(sources, candidates, weights, work)
+    own = [Expression.from_infix(law) if isinstance(law, str) else law for law in candidates]
+    asked = _sources(sources, weights, work)
+    if not (asked or own):
+        raise ValueError("without beams, samples and other sources there is no law to try")
     trajectories, notes = read_series(t, y)
 
     progress("reading the data", 0.0)
@@ -126,6 +129,8 @@ def discover(
     units = working_units(given)
     data = Dataset(tuple(units.apply(trajectory) for trajectory in given))
     form = derivative_form(data) or integral_form(data)
+    if own:
+        asked.insert(0, GivenLaws(tuple(_in_working_units(law, units) for law in own)))
     proposals: list[Proposal] = []
     for source in asked:
         progress(f"proposing laws: {source.name}", 0.0)
@@ -134,6 +139,7 @@ def discover(
         raise DiscoveryError("No usable law was proposed for this series.")
 
     fits = refine(data, form, proposals, seed=seed, config=work.refine, progress=progress)
+    fits += [fit_asked_for(data, form, proposal) for proposal in proposals[: len(own)]]
     ranked = _in_given_units(rank(fits, data, form), units)
     if not ranked or ranked[0][0].diverged:
         raise DiscoveryError(
@@ -164,24 +170,19 @@ def _work(effort: str, beams: int | None, samples: int | None) -> Effort:
 
 def _sources(
     sources: Sequence[str | CandidateSource],
-    candidates: Sequence[str | Expression],
     weights: str,
     work: Effort,
 ) -> list[CandidateSource]:
-    """What the names stand for; laws of the user's own come first.
+    """What the names stand for.
 
     Raises:
-      ValueError: if there is no such source, or nothing to try.
-      ExpressionError: if a law cannot be read.
+      ValueError: if there is no such source.
     """
     known: dict[str, CandidateSource] = {
         "network": NetworkSource(weights, work.beams, work.samples),
         "library": LibrarySource(),
     }
     asked: list[CandidateSource] = []
-    if candidates:
-        laws = (Expression.from_infix(c) if isinstance(c, str) else c for c in candidates)
-        asked.append(GivenLaws(tuple(laws)))
     for source in sources:
         if not isinstance(source, str):
             asked.append(source)
@@ -189,9 +190,15 @@ def _sources(
             raise ValueError(f"sources must be among {', '.join(known)}, got {source!r}")
         elif source != "network" or work.beams or work.samples:
             asked.append(known[source])
-    if not asked:
-        raise ValueError("without beams, samples and other sources there is no law to try")
     return asked
+
+
+def _in_working_units(law: Expression, units: AffineView) -> Expression:
+    """A law of the user's own, as sources propose theirs."""
+    try:
+        return units.inverse().restore(law)
+    except TimeLimitExceeded:
+        return units.inverse().restore(law, absorb=False)
 
 
 def _in_given_units(
@@ -230,6 +237,7 @@ def _candidates(
             score=score,
             log_probability=fit.origin.log_probability,
             converged=fit.converged,
+            origin=str(fit.origin),
             weight=share,
             held_out_rms=held_out[place],
             covariance=covariance(data, fit) if place < _WITH_UNCERTAINTY else None,

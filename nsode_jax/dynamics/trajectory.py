@@ -38,7 +38,8 @@ class Trajectory:
     def __post_init__(self):
         for name in ("t", "y", "noise"):
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, np.array(getattr(self, name), dtype=np.float64))
+                values = np.array(as_written(np.asarray(getattr(self, name))), dtype=np.float64)
+                object.__setattr__(self, name, values)
         if self.t.ndim != 1 or self.t.shape != self.y.shape or not self.t.size:
             raise TrajectoryError(
                 "A trajectory needs as many times as values, at least one of each; "
@@ -241,9 +242,20 @@ def _as_floats(array: np.ndarray, what: str) -> Float[np.ndarray, " time"]:
     try:
         if array.dtype.kind == "c":
             raise TypeError
-        return array.astype(np.float64)
+        return as_written(array).astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         raise _not_numbers(what) from None
+
+
+def as_written(array: np.ndarray) -> np.ndarray:
+    """Numbers of less than double precision in double, as they are written.
+
+    The nearest float32 to 1.2 is 1.2000000477, but 1.2 is meant: digits that were never
+    measured would be taken for information. Other arrays are returned as they are.
+    """
+    if array.dtype.kind == "f" and array.dtype.itemsize < np.dtype(np.float64).itemsize:
+        return array.astype(str).astype(np.float64)
+    return array
 
 
 def _not_numbers(what: str) -> TrajectoryError:

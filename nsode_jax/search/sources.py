@@ -8,14 +8,17 @@ from typing import Protocol
 
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.dataset import Dataset
-from nsode_jax.fitting.fit import Origin
+from nsode_jax.fitting.fit import USER, Origin
 from nsode_jax.fitting.progress import Progress
 from nsode_jax.fitting.regression import Regression
 
 
 @dataclasses.dataclass(frozen=True)
 class Proposal:
-    """A law to be tried, with the constants to start from, in the units of the data."""
+    """A law to be tried, with the constants to start from, in the units of the data.
+
+    Those are working units (`working_units`), which a user's need not be.
+    """
 
     expression: Expression
     origin: Origin
@@ -47,10 +50,10 @@ class CandidateSource(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class GivenLaws:
-    """Laws that somebody wants to have tried."""
+    """Laws that somebody wants to have tried, in the units of the data that are searched."""
 
     laws: tuple[Expression, ...]
-    name: str = "user"
+    name: str = USER
 
     def propose(
         self, data: Dataset, form: Regression, *, seed: int, progress: Progress
