@@ -23,6 +23,7 @@
 #   INIT_FROM    weights that a fresh trunk starts from: a folder or a name
 #                                                   (weights/small-trunk, of this repository)
 #   SAVE_EVERY   steps between two checkpoints                                      (200)
+#   NICE         its niceness; 19, the lowest, is with SCHED_IDLE where there is that (19)
 #   OVERRIDES    more flags of nsode_jax.train                                     (none)
 #   PYTHON       the interpreter                         (.venv/bin/python, or python3)
 #   DRY_RUN=1    only print the command
@@ -39,6 +40,7 @@ fail() {
 RUN=${RUN:-runs/trunk}
 CONFIG=${CONFIG:-configs/small.py}
 SAVE_EVERY=${SAVE_EVERY:-200}
+NICE=${NICE:-19}
 PYTHON=${PYTHON:-$([ -x .venv/bin/python ] && echo .venv/bin/python || echo python3)}
 INIT_FROM=${INIT_FROM:-weights/small-trunk}
 read -r -a overrides <<<"${OVERRIDES:-}"
@@ -80,10 +82,10 @@ PYTHON_END
 }
 
 start() { # NAME FOLDER FLAGS...: starts it unless it runs, and says how far it is.
-  local name=$1 folder=$2 lowest=(nice -n 19)
+  local name=$1 folder=$2 priority=(nice -n "$NICE")
   shift 2
-  ! chrt -i 0 true 2>/dev/null || lowest+=(chrt -i 0)
-  local command=("${lowest[@]}" "$PYTHON" -m nsode_jax.train --config "$CONFIG"
+  [ "$NICE" != 19 ] || ! chrt -i 0 true 2>/dev/null || priority+=(chrt -i 0)
+  local command=("${priority[@]}" "$PYTHON" -m nsode_jax.train --config "$CONFIG"
     --workdir "$folder" "--config.training.save_every=$SAVE_EVERY" "$@" "${overrides[@]}")
   if [ "${DRY_RUN:-0}" = 1 ]; then
     printf '%q ' "${command[@]}"
@@ -98,8 +100,8 @@ start() { # NAME FOLDER FLAGS...: starts it unless it runs, and says how far it 
     export JAX_COMPILATION_CACHE_DIR=${JAX_COMPILATION_CACHE_DIR:-$(realpath "$RUN")/compiled}
     # Where processes are scheduled by session, only the session's own niceness counts.
     # shellcheck disable=SC2016
-    setsid nohup bash -c 'echo 19 2>/dev/null >/proc/self/autogroup || true
-      echo $$ >"$0"; exec "$@"' "$folder/pid" "${command[@]}" \
+    setsid nohup bash -c 'echo $$ >"$0"; echo "$1" 2>/dev/null >/proc/self/autogroup || true
+      shift; exec "$@"' "$folder/pid" "$NICE" "${command[@]}" \
       </dev/null >>"$folder/train.log" 2>&1 &
     sleep 1
   fi
@@ -120,7 +122,7 @@ decay() { # STEPS
     [[ ${1:-} =~ ^[1-9][0-9]{0,8}$ ]] || fail "decay needs a number of steps, not '${1:-}'"
     # A finished checkpoint has its number as its name.
     newest=$(find "$RUN/checkpoints" -mindepth 1 -maxdepth 1 -name '[0-9]*' ! -name '*[!0-9]*' \
-      -printf '%f\n' 2>/dev/null | sort -n | tail -1)
+      -printf '%f\n' 2>/dev/null | sort -n | tail -1) || true
     [ -n "$newest" ] || fail "there is no checkpoint in $RUN to branch off from"
     mkdir -p "$branch"
     printf '%s\n' "--config.training.branch_from=$RUN" "--config.training.decay_steps=$1" \

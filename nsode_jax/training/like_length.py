@@ -7,7 +7,7 @@ targets, divided anew, and cut to one of a few shapes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -37,7 +37,7 @@ def target_lengths(low: Int[np.ndarray, "batch length"]) -> Int[np.ndarray, " ba
     return np.sum(low != PAD, axis=1)
 
 
-class LikeLength:
+class LikeLength(Iterator[Example]):
     """The examples of an iterator, chunk by chunk in batches of like length."""
 
     def __init__(

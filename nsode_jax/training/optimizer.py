@@ -37,8 +37,8 @@ def learning_rate(config: TrainingConfig) -> optax.Schedule:
 def make_optimizer(config: TrainingConfig) -> optax.GradientTransformation:
     """AdamW or Muon with clipping and the learning-rate schedule.
 
-    For either the structure of its state is the same whatever the other settings are, so
-    that a run can go on with others.
+    Beside Muon, AdamW has Nesterov momentum, as Optax has it. For either the structure of the
+    state is the same whatever the other settings are, so that a run can go on with others.
     """
     clip = optax.clip_by_global_norm(config.clip_norm) if config.clip_norm else optax.identity()
     rate = learning_rate(config)
