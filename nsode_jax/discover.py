@@ -20,10 +20,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
+from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError, count
+
 # JAX and the model are imported only once the input is known to be good, so that
 # a mistyped file name is answered at once.
 from nsode_jax.tables.table import read_series_of_table, read_table
-from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError, count
 
 if TYPE_CHECKING:
     from nsode_jax.reporting.result import Discovery

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.expressions.expression import Expression
 from nsode_jax.reporting.analysis import (
     find_fixed_points,
     fixed_points,
@@ -13,8 +15,6 @@ from nsode_jax.reporting.analysis import (
     slopes,
 )
 from nsode_jax.reporting.result import Candidate, Discovery
-from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.expressions.expression import Expression
 
 T = np.linspace(0, 10, 40)
 

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import nsode_jax.discover as cli
-from nsode_jax.reporting.result import Candidate, Discovery
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.modeling.pretrained import WeightsError
+from nsode_jax.reporting.result import Candidate, Discovery
 
 ROOT = Path(__file__).parent.parent
 # `nsode_jax.discovery.pipeline` is the function; this is the module it comes from.

@@ -9,8 +9,6 @@ from nsode_jax.discovery.pipeline import (
     DiscoveryError,
     discover,
 )
-from nsode_jax.fitting.trajectory_fitting import covariance, match_trajectories
-from nsode_jax.reporting.result import Candidate
 from nsode_jax.discovery.series import MAX_POINTS, thin
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError
@@ -18,6 +16,8 @@ from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.expressions.operators import VARIABLE
 from nsode_jax.expressions.sampling import EquationPrior, sample_expression
+from nsode_jax.fitting.trajectory_fitting import covariance, match_trajectories
+from nsode_jax.reporting.result import Candidate
 
 # Growth of a yeast culture, measured hourly (Carlson, 1913), in arbitrary units.
 YEAST_TIME = np.arange(19.0)

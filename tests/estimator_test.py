@@ -17,11 +17,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import validate_data
 
 from nsode_jax.discovery import estimator
-from nsode_jax.discovery.pipeline import DiscoveryError, discover
 from nsode_jax.discovery.estimator import NSODERegressor
-from nsode_jax.reporting.result import Candidate, Discovery
+from nsode_jax.discovery.pipeline import DiscoveryError, discover
 from nsode_jax.dynamics.trajectory import TrajectoryError, clean
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.reporting.result import Candidate, Discovery
 
 T = np.linspace(0.0, 6.0, 25)
 

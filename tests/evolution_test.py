@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-
-from nsode_jax.fitting.integral import IntegralForm
 from nsode_jax.selection.rank import length
-from nsode_jax.search.evolution import MAX_LENGTH, Draft, Pool, draft_laws, evolve, restart
+
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.fitting.integral import IntegralForm
+from nsode_jax.search.evolution import MAX_LENGTH, Draft, Pool, draft_laws, evolve, restart
 
 
 def _law(text: str) -> Expression:

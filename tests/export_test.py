@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from nsode_jax.reporting import export
-from nsode_jax.reporting.export import to_callable, vector_field
-from nsode_jax.reporting.result import Candidate, Discovery
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import OPERATORS
+from nsode_jax.reporting import export
+from nsode_jax.reporting.export import to_callable, vector_field
+from nsode_jax.reporting.result import Candidate, Discovery
 
 FORMULAS = (
     "0.53*y - 0.0008*y**2",

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from nsode_jax.fitting.holdout import held_out_error
-from nsode_jax.fitting.trajectory_fitting import match_trajectories
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.fitting.holdout import held_out_error
+from nsode_jax.fitting.trajectory_fitting import match_trajectories
 
 
 def _law(text: str) -> Expression:

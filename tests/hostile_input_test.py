@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nsode_jax.tables.table import read_table
 from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError, clean
 from nsode_jax.expressions.expression import Expression, ExpressionError
+from nsode_jax.tables.table import read_table
 
 FORMULAS = {
     "import": "__import__('os')",

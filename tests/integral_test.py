@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
+from nsode_jax.dynamics.solve import solve
+from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.expressions.canonical import canonicalize
+from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.integral import (
     IntegralForm,
     Start,
     fit_integrals,
     starts_of,
 )
-from nsode_jax.dynamics.solve import solve
-from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.expressions.canonical import canonicalize
-from nsode_jax.expressions.expression import Expression
 
 # Laws with their initial value and the end of the observation.
 LAWS = {

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from nsode_jax.fitting.integral import starts_of
-from nsode_jax.search.library import MAX_DEGREE, library
-from nsode_jax.fitting.programs import fits
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.fitting.integral import starts_of
+from nsode_jax.fitting.programs import fits
+from nsode_jax.search.library import MAX_DEGREE, library
 
 
 def _keys(laws) -> set[str]:

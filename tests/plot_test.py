@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from nsode_jax.reporting.plot import draw_pareto, draw_residuals, new_figure, plot
-from nsode_jax.reporting.result import Candidate, Discovery
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.reporting.plot import draw_pareto, draw_residuals, new_figure, plot
+from nsode_jax.reporting.result import Candidate, Discovery
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import sympy
 
-from nsode_jax.fitting import programs
-from nsode_jax.fitting.programs import CAPACITY, MAX_CONSTANTS, ProgramError, pack
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.expressions.operators import OPERATORS, VARIABLE
 from nsode_jax.expressions.sampling import EquationPrior, sample_expression
+from nsode_jax.fitting import programs
+from nsode_jax.fitting.programs import CAPACITY, MAX_CONSTANTS, ProgramError, pack
 
 Y = np.array([-2.3, -0.7, 0.31, 1.9, 3.7])
 

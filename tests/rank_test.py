@@ -2,7 +2,6 @@ import math
 
 import numpy as np
 import pytest
-
 from nsode_jax.selection.rank import (
     TOKEN_COST,
     Fit,
@@ -17,6 +16,7 @@ from nsode_jax.selection.rank import (
     spread_of,
     weights_of,
 )
+
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 

@@ -2,14 +2,14 @@ import time
 
 import numpy as np
 import pytest
-
 from nsode_jax.selection.rank import rank
-from nsode_jax.search.refine import RefineConfig, refine
-from nsode_jax.search.variants import with_coefficients
+
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.search.refine import RefineConfig, refine
+from nsode_jax.search.variants import with_coefficients
 
 # Laws and a range of times and an initial value over which they show their shape.
 LAWS = {

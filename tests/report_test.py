@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import nsode_jax
+from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.expressions.expression import Expression
 from nsode_jax.reporting.analysis import residual_remark
 from nsode_jax.reporting.report import (
     constants_as_shown,
@@ -16,8 +18,6 @@ from nsode_jax.reporting.report import (
     write_report,
 )
 from nsode_jax.reporting.result import Candidate, Discovery
-from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.expressions.expression import Expression
 
 PICTURES = ("fit.png", "law.png", "residuals.png", "pareto.png")
 T = np.linspace(0, 10, 40)

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nsode_jax.tables.table import read_series_of_table, read_table
 from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.tables.table import read_series_of_table, read_table
 
 T = np.arange(12.0)
 Y = T**2 + 0.5

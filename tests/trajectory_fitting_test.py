@@ -5,6 +5,10 @@ import time
 import numpy as np
 import pytest
 
+from nsode_jax.dynamics.solve import solve
+from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.expressions.canonical import canonicalize
+from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.trajectory_fitting import (
     FULL,
     NO_FIT,
@@ -12,10 +16,6 @@ from nsode_jax.fitting.trajectory_fitting import (
     match_trajectories,
     polished_fit,
 )
-from nsode_jax.dynamics.solve import solve
-from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.expressions.canonical import canonicalize
-from nsode_jax.expressions.expression import Expression
 
 LOGISTIC = "1.3*y - 0.7*y**2"
 NEARBY = "1.1*y - 0.51*y**2"

@@ -2,14 +2,14 @@
 
 import pytest
 
+from nsode_jax.expressions.canonical import canonicalize
+from nsode_jax.expressions.expression import Expression
 from nsode_jax.search.variants import (
     factored_law,
     rounded_laws,
     shortened_laws,
     with_coefficients,
 )
-from nsode_jax.expressions.canonical import canonicalize
-from nsode_jax.expressions.expression import Expression
 
 
 def _law(text: str) -> Expression:

@@ -19,9 +19,9 @@ from sklearn.utils.validation import (
 )
 
 from nsode_jax.discovery.pipeline import DiscoveryError, Proposer, discover
-from nsode_jax.reporting.result import Candidate, Discovery
 from nsode_jax.dynamics.trajectory import CONSTANT_RELATIVE_RANGE, MIN_POINTS, Trajectory, count
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.reporting.result import Candidate, Discovery
 
 Series = Float[np.ndarray, " time"] | Float[np.ndarray, "time 1"] | Sequence[float]
 

@@ -1,7 +1,7 @@
 """From measured series to ranked laws dy/dt = f(y): the whole pipeline.
 
-read -> views -> propose (the network) -> fit and restore units -> add the library
--> refine and search nearby -> rank -> uncertainty
+read -> units -> propose (all sources) -> fit, refine and search nearby -> rank
+-> uncertainty
 """
 
 from __future__ import annotations
@@ -10,31 +10,30 @@ import dataclasses
 import math
 import time
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 from jaxtyping import Float
 
-from nsode_jax.fitting.holdout import held_out_error
-from nsode_jax.fitting.integral import IntegralForm
-from nsode_jax.search.library import library
-from nsode_jax.fitting.trajectory_fitting import covariance
-from nsode_jax.selection.rank import Fit, rank, spread_of, weights_of
-from nsode_jax.search.refine import Progress, RefineConfig, refine
-from nsode_jax.reporting.result import Candidate, Discovery
-from nsode_jax.fitting.scaling import AffineView, candidate_views, working_units
-from nsode_jax.search.evolution import Draft, draft_laws
 from nsode_jax.discovery.series import read_series
-from nsode_jax.reporting.diagnostics import verdict
-from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.canonical import TimeLimitExceeded
-from nsode_jax.expressions.constants import linear_constants
 from nsode_jax.expressions.expression import Expression, ExpressionError
+from nsode_jax.fitting.dataset import Dataset
+from nsode_jax.fitting.derivative import derivative_form
+from nsode_jax.fitting.fit import Fit
+from nsode_jax.fitting.holdout import held_out_error
+from nsode_jax.fitting.integral import integral_form
+from nsode_jax.fitting.progress import Progress, silent
+from nsode_jax.fitting.scaling import AffineView, working_units
+from nsode_jax.fitting.trajectory_fitting import covariance
+from nsode_jax.reporting.diagnostics import verdict
+from nsode_jax.reporting.result import Candidate, Discovery
+from nsode_jax.search.library import LibrarySource
+from nsode_jax.search.network import NetworkSource
+from nsode_jax.search.refine import RefineConfig, refine
+from nsode_jax.search.sources import CandidateSource, GivenLaws, Proposal
+from nsode_jax.selection.ranking import rank
+from nsode_jax.selection.score import posterior_probabilities
 
-_STARTS_PER_SKELETON = 2
-_MOST_PROPOSALS = 60
-_MOST_VIEWS = 4
-_MOST_VIEWS_IN_ALL = 8
 _WITH_UNCERTAINTY = 30
 """So many candidates, the best, get a covariance of their constants."""
 
@@ -44,16 +43,6 @@ _HELD_OUT = 10
 
 class DiscoveryError(RuntimeError):
     """No law could be found. The message is one line for the person with the data."""
-
-
-class Proposer(Protocol):
-    """What `discover` needs of the network; see `nsode_jax.decoding.propose`."""
-
-    def propose(
-        self, trajectories: Sequence[Trajectory], *, beams: int, samples: int, seed: int
-    ) -> list[list[tuple[Expression, float]]]:
-        """Per trajectory: laws in its own variables with their log-probability."""
-        ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,28 +66,27 @@ EFFORTS: dict[str, Effort] = {
     ),
     "default": Effort(64, 64, RefineConfig()),
     "thorough": Effort(
-        256,
-        256,
-        RefineConfig(
-            generations=40, children=512, matched=120, polished=30, returned=200, seconds=600.0
-        ),
+        256, 256, RefineConfig(generations=40, children=512, matched=120, polished=30, returned=200)
     ),
 }
 """By name; "thorough" takes minutes."""
+
+SOURCES = ("network", "library")
+"""Names of the sources of candidates, in the order in which they are asked."""
 
 
 def discover(
     t: Float[np.ndarray, " time"] | Sequence,
     y: Float[np.ndarray, " time"] | Sequence,
     *,
-    weights: str = "small",
     effort: str = "default",
+    sources: Sequence[str | CandidateSource] = SOURCES,
+    candidates: Sequence[str | Expression] = (),
+    weights: str = "small",
     beams: int | None = None,
     samples: int | None = None,
-    use_library: bool = True,
     seed: int = 0,
-    progress: Progress | None = None,
-    proposer: Proposer | None = None,
+    progress: Progress = silent,
 ) -> Discovery:
     """Finds laws dy/dt = f(y) behind one series, or behind several that follow one law.
 
@@ -107,75 +95,103 @@ def discover(
         times that they share.
       y: values, shape [time], any units, or a list of such. NaNs, repeated and
         unsorted times are dealt with and noted; long series are thinned for fitting.
-      weights: name or path of the network's weights; unused with `proposer`.
       effort: "fast", "default" or "thorough", a name in `EFFORTS`.
-      beams: proposals of the beam search per view of the data; by the effort if left
-        out. With neither beams nor samples the network is not even loaded.
+      sources: where candidate laws come from: names in `SOURCES`, or objects that
+        follow the protocol `CandidateSource`.
+      candidates: laws of your own, such as "0.5*y*(1 - y/600)", to be tried too; their
+        constants are where the fit begins.
+      weights: name or path of the network's weights.
+      beams: proposals of the network's beam search per view of the data; by the effort
+        if left out. With neither beams nor samples the network is not even loaded.
       samples: laws drawn from the network per view, beside those; likewise.
-      use_library: whether polynomials and sums of simple functions are tried
-        whatever the network proposes (`library`).
       seed: seed of everything random.
-      progress: called with a message and the share done of that step, in [0, 1].
-      proposer: proposes laws instead of the network.
+      progress: called with a stage and the share done of it, in [0, 1].
 
     Returns:
       Ranked candidates in the data's units.
 
     Raises:
       TrajectoryError: if the series cannot be used.
+      ExpressionError: if a law of your own cannot be read.
       DiscoveryError: if no law was found that has a solution near the data.
       ValueError: if an option is not what it should be.
     """
     started = time.monotonic()
-    report = progress or (lambda message, share: None)
     work = _work(effort, beams, samples)
-    if not (work.beams or work.samples or use_library):
-        raise ValueError("without beams, samples and the library there is no law to try")
+    asked = _sources(sources, candidates, weights, work)
     trajectories, notes = read_series(t, y)
 
-    report("reading the data", 0.0)
-    units = working_units(trajectories)
-    given, trajectories = trajectories, tuple(_in_units(units, t) for t in trajectories)
-    form = IntegralForm.from_trajectories(trajectories)
-    laws: list[tuple[Expression, float]] = []
-    if work.beams or work.samples:
-        if proposer is None:
-            from nsode_jax.decoding.propose import Proposer as Network  # JAX is slow to import.
+    progress("reading the data", 0.0)
+    given = Dataset.of(trajectories)
+    units = working_units(given)
+    data = Dataset(tuple(units.apply(trajectory) for trajectory in given))
+    form = derivative_form(data) or integral_form(data)
+    proposals: list[Proposal] = []
+    for source in asked:
+        progress(f"proposing laws: {source.name}", 0.0)
+        proposals += source.propose(data, form, seed=seed, progress=progress)
+    if not proposals:
+        raise DiscoveryError("No usable law was proposed for this series.")
 
-            proposer = Network.from_pretrained(weights)
-        report("proposing laws", 0.0)
-        views, scaled = _views(trajectories)
-        proposed = proposer.propose(scaled, beams=work.beams, samples=work.samples, seed=seed)
-        report("proposing laws", 1.0)
-        laws = _restore(form, views, proposed)
-    if use_library:
-        laws += [(law, math.nan) for law in library(float(np.abs(form.grid).max()))]
-    if not laws:
-        raise DiscoveryError("The network proposed no usable law for this series.")
-
-    fits = refine(
-        trajectories,
-        [law for law, _ in laws],
-        seed=seed,
-        config=work.refine,
-        form=form,
-        progress=progress,
-    )
-    ranked = _in_given_units(rank(fits, trajectories), units)
+    fits = refine(data, form, proposals, seed=seed, config=work.refine, progress=progress)
+    ranked = _in_given_units(rank(fits, data, form), units)
     if not ranked or ranked[0][0].diverged:
         raise DiscoveryError(
-            f"None of the {len(laws)} proposed laws has a solution near the data; "
+            f"None of the {len(proposals)} proposed laws has a solution near the data; "
             "try a greater effort or another seed."
         )
-    candidates = _candidates(ranked, [p for _, p in laws], given)
-    notes = (*notes, *verdict(candidates, given))
-    return Discovery(candidates, given, notes, time.monotonic() - started)
+    found = _candidates(ranked, given, tuple(float(series.t[0]) for series in trajectories))
+    notes = (*notes, *verdict(found, trajectories))
+    return Discovery(found, trajectories, notes, time.monotonic() - started)
 
 
-def _in_units(units: AffineView, trajectory: Trajectory) -> Trajectory:
-    """The trajectory in other units, from time 0 on."""
-    elapsed = dataclasses.replace(trajectory, t=trajectory.t - trajectory.t[0])
-    return dataclasses.replace(units.apply(elapsed), noise=trajectory.noise)
+def _work(effort: str, beams: int | None, samples: int | None) -> Effort:
+    """The effort with what was set by hand.
+
+    Raises:
+      ValueError: if there is no such effort, or a number is negative.
+    """
+    if effort not in EFFORTS:
+        raise ValueError(f"effort must be one of {', '.join(EFFORTS)}, got {effort!r}")
+    work = EFFORTS[effort]
+    for name, value in (("beams", beams), ("samples", samples)):
+        if value is not None:
+            if value < 0:
+                raise ValueError(f"{name} must not be negative, got {value}")
+            work = dataclasses.replace(work, **{name: value})
+    return work
+
+
+def _sources(
+    sources: Sequence[str | CandidateSource],
+    candidates: Sequence[str | Expression],
+    weights: str,
+    work: Effort,
+) -> list[CandidateSource]:
+    """What the names stand for; laws of the user's own come first.
+
+    Raises:
+      ValueError: if there is no such source, or nothing to try.
+      ExpressionError: if a law cannot be read.
+    """
+    known: dict[str, CandidateSource] = {
+        "network": NetworkSource(weights, work.beams, work.samples),
+        "library": LibrarySource(),
+    }
+    asked: list[CandidateSource] = []
+    if candidates:
+        laws = (Expression.from_infix(c) if isinstance(c, str) else c for c in candidates)
+        asked.append(GivenLaws(tuple(laws)))
+    for source in sources:
+        if not isinstance(source, str):
+            asked.append(source)
+        elif source not in known:
+            raise ValueError(f"sources must be among {', '.join(known)}, got {source!r}")
+        elif source != "network" or work.beams or work.samples:
+            asked.append(known[source])
+    if not asked:
+        raise ValueError("without beams, samples and other sources there is no law to try")
+    return asked
 
 
 def _in_given_units(
@@ -197,99 +213,29 @@ def _in_given_units(
     return restored
 
 
-def _work(effort: str, beams: int | None, samples: int | None) -> Effort:
-    """The effort with what was set by hand.
-
-    Raises:
-      ValueError: if there is no such effort, or a number is negative.
-    """
-    if effort not in EFFORTS:
-        raise ValueError(f"effort must be one of {', '.join(EFFORTS)}, got {effort!r}")
-    work = EFFORTS[effort]
-    for name, value in (("beams", beams), ("samples", samples)):
-        if value is not None:
-            if value < 0:
-                raise ValueError(f"{name} must not be negative, got {value}")
-            work = dataclasses.replace(work, **{name: value})
-    return work
-
-
-def _views(
-    trajectories: Sequence[Trajectory],
-) -> tuple[list[AffineView], list[Trajectory]]:
-    """Views of the data, and the data seen that way; fewer of each the more series."""
-    # Those that move most tell most.
-    chosen = sorted(trajectories, key=lambda trajectory: -np.ptp(trajectory.y))
-    each = max(1, min(_MOST_VIEWS, _MOST_VIEWS_IN_ALL // len(chosen)))
-    pairs = [
-        (view, view.apply(trajectory))
-        for trajectory in chosen[:_MOST_VIEWS_IN_ALL]
-        for view in candidate_views(trajectory, each)
-    ]
-    return [view for view, _ in pairs], [seen for _, seen in pairs]
-
-
 def _candidates(
-    ranked: Sequence[tuple[Fit, float]],
-    log_probabilities: Sequence[float],
-    trajectories: Sequence[Trajectory],
+    ranked: Sequence[tuple[Fit, float]], data: Dataset, start_times: tuple[float, ...]
 ) -> tuple[Candidate, ...]:
-    shares = weights_of([score for _, score in ranked])
-    spread = spread_of(trajectories)
-    held_out = [held_out_error(trajectories, fit) * spread for fit, _ in ranked[:_HELD_OUT]]
+    """The fits with their posterior probability and uncertainty, in the units of the data."""
+    shares = posterior_probabilities([score for _, score in ranked])
+    held_out = [held_out_error(data, fit) * data.spread for fit, _ in ranked[:_HELD_OUT]]
     held_out += [math.nan] * (len(ranked) - len(held_out))
     return tuple(
         Candidate(
             expression=fit.expression,
             y0s=fit.y0s,
-            start_times=tuple(float(trajectory.t[0]) for trajectory in trajectories),
+            start_times=start_times,
             r2=fit.r2,
             residual_rms=fit.residual_rms,
             score=score,
-            log_probability=log_probabilities[fit.source],
+            log_probability=fit.origin.log_probability,
             converged=fit.converged,
             weight=share,
             held_out_rms=held_out[place],
-            covariance=covariance(trajectories, fit) if place < _WITH_UNCERTAINTY else None,
+            covariance=covariance(data, fit) if place < _WITH_UNCERTAINTY else None,
         )
         for place, ((fit, score), share) in enumerate(zip(ranked, shares, strict=True))
     )
 
 
-def _restore(
-    form: IntegralForm,
-    views: Sequence[AffineView],
-    proposed: Sequence[Sequence[tuple[Expression, float]]],
-) -> list[tuple[Expression, float]]:
-    """The proposals that fit best, of all views, in the data's units, best first.
-
-    They are fitted in the variables of their view, and only the best are restored.
-    One skeleton is tried a few times only, as starting points for the constants
-    that f does not depend on linearly; the others need none.
-    """
-    found: list[tuple[Draft, AffineView, float]] = []
-    for view, proposals in zip(views, proposed, strict=True):
-        seen: dict[str, int] = {}
-        kept: list[tuple[Expression, float]] = []
-        for expression, log_probability in sorted(proposals, key=lambda pair: -pair[1]):
-            key = expression.skeleton.unsigned_key
-            seen[key] = seen.get(key, 0) + 1
-            nonlinear = not linear_constants(expression.skeleton).all()
-            if seen[key] <= (_STARTS_PER_SKELETON if nonlinear else 1):
-                kept.append((expression, log_probability))
-        laws = [expression for expression, _ in kept]
-        scaled = form.rescaled(view.a, view.b, view.c)
-        drafts = draft_laws(scaled, laws, range(len(laws)))
-        found += [(draft, view, kept[draft.source][1]) for draft in drafts]
-    found.sort(key=lambda item: item[0].score)
-    laws: dict[Expression, float] = {}
-    for draft, view, log_probability in found[:_MOST_PROPOSALS]:
-        try:
-            law = view.restore(draft.expression)
-        except (ExpressionError, TimeLimitExceeded):
-            continue
-        laws.setdefault(law, log_probability)
-    return list(laws.items())
-
-
-__all__ = ["EFFORTS", "DiscoveryError", "Effort", "Proposer", "discover"]
+__all__ = ["EFFORTS", "SOURCES", "DiscoveryError", "Effort", "discover"]

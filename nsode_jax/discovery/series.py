@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from nsode_jax.fitting.smoothing import noise_profile
 from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError, clean
+from nsode_jax.fitting.smoothing import noise_profile
 
 MAX_POINTS = 300
 """Longer series are reduced to so many points before fitting."""

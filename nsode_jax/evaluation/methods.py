@@ -98,8 +98,8 @@ def nsode(
     It reads one view of the series: as it is, if it is in the range of its training
     (4 units of time, values up to 5), else scaled to it. The seed changes nothing.
     """
-    from nsode_jax.fitting.scaling import candidate_views
     from nsode_jax.dynamics.trajectory import Trajectory
+    from nsode_jax.fitting.scaling import candidate_views
 
     trajectory = Trajectory(t, y)
     view = candidate_views(trajectory, 1)[0]

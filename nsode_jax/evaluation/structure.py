@@ -150,7 +150,9 @@ def _may_share_domain(target: _Target, skeleton: Skeleton) -> bool:
 # --- constants that might do --------------------------------------------------
 
 
-def _proposals(target: _Target, prediction: Expression) -> Iterator[Float[np.ndarray, " constants"]]:
+def _proposals(
+    target: _Target, prediction: Expression
+) -> Iterator[Float[np.ndarray, " constants"]]:
     """Constants that might make the prediction equal to the truth."""
     skeleton = prediction.skeleton
     if skeleton.num_constants == 0:

@@ -17,6 +17,31 @@ from nsode_jax.expressions.sampling import EquationPrior, sample_exponent, sampl
 
 _MAX_TRIES = 20
 
+_LARGEST_WHOLE = 10.0
+_LARGEST_HALF = 2.5
+
+
+def is_plain(constant: float) -> bool:
+    """Whether a constant is a whole number to 10 or a half one to 2.5, as in exponents."""
+    if constant == round(constant):
+        return abs(constant) <= _LARGEST_WHOLE
+    return abs(constant) <= _LARGEST_HALF and 2 * constant == round(2 * constant)
+
+
+@functools.lru_cache(maxsize=8192)
+def exponent_constants(skeleton: Skeleton) -> Bool[np.ndarray, " constants"]:
+    """Which constants are exponents of a power."""
+    found, index = np.zeros(skeleton.num_constants, bool), 0
+    ends = {
+        subtree_end(skeleton.tokens, i + 1) for i, t in enumerate(skeleton.tokens) if t == "pow"
+    }
+    for i, token in enumerate(skeleton.tokens):
+        if token in (CONSTANT, NEGATIVE_CONSTANT):
+            found[index] = i in ends  # The second argument starts where the first ends.
+            index += 1
+    found.flags.writeable = False
+    return found
+
 
 @functools.lru_cache(maxsize=4096)
 def constant_roles(skeleton: Skeleton) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.canonical import canonicalize, from_sympy, time_limit, to_sympy
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import VARIABLE
+from nsode_jax.fitting.dataset import Dataset
 
 VIEW_TIME = 4.0
 """The time span the network is trained on."""
@@ -48,8 +49,10 @@ class AffineView:
             raise ValueError(f"the units a and c must be positive, got a={self.a}, c={self.c}")
 
     def apply(self, trajectory: Trajectory) -> Trajectory:
-        """The trajectory in the view's variables, (s, z)."""
-        return Trajectory((trajectory.t - self.t0) / self.c, (trajectory.y - self.b) / self.a)
+        """The trajectory in the view's variables, (s, z); measurement weights are relative."""
+        return Trajectory(
+            (trajectory.t - self.t0) / self.c, (trajectory.y - self.b) / self.a, trajectory.noise
+        )
 
     def restore(self, expression: Expression, absorb: bool = True) -> Expression:
         """The law dy/dt = f(y) of a law dz/ds = g(z) found in this view.
@@ -83,15 +86,14 @@ class AffineView:
         return canonicalize(absorbed)
 
 
-def working_units(trajectories: Sequence[Trajectory]) -> AffineView:
+def working_units(data: Dataset) -> AffineView:
     """Units in which values and times are neither tiny nor huge; those of the data, if they are.
 
     All of a discovery happens in them: the search must not depend on whether times are
     given in nanoseconds or in years. Powers of ten keep the digits of the data.
     """
-    size = max(float(np.abs(trajectory.y).max()) for trajectory in trajectories)
-    span = max(float(np.ptp(trajectory.t)) for trajectory in trajectories)
-    return AffineView(0.0, _unit(span), 0.0, _unit(size))
+    span = max(float(np.ptp(trajectory.t)) for trajectory in data)
+    return AffineView(0.0, _unit(span), 0.0, _unit(data.size))
 
 
 def _unit(size: float) -> float:

@@ -1,21 +1,21 @@
-"""Trajectory matching: constants and initial values whose solutions meet the data."""
+"""Trajectory fitting: constants and initial values whose solutions meet the data."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-import time
 from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
 from scipy.optimize import least_squares
 
-from nsode_jax.selection.rank import Fit, is_plain, spread_of
 from nsode_jax.dynamics import dop853
 from nsode_jax.dynamics.stack_machine import Program
-from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.expression import Expression, ExpressionError
+from nsode_jax.fitting.dataset import Dataset
+from nsode_jax.fitting.fit import Fit, Origin
 
 FAILED = 1e3
 """Residual, in standard deviations of the data, where a law has no solution."""
@@ -29,83 +29,81 @@ _LEAST_SINGULAR = 1e-5
 
 _SOLVER_TOLERANCE = 1e-10
 _MAX_SOLVER_STEPS = 2000
+"""Of one solution; one that needs more counts as none."""
+
+_MOST_STEPS = 400_000
+"""Of the solver in one fit. A law that is so slow to solve is taken as far as it got."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Effort:
+class Stopping:
     """Relative tolerance and most iterations of a Levenberg-Marquardt fit."""
 
     tolerance: float
     iterations: int
 
 
-NO_FIT = Effort(1.0, 0)
-ROUGH = Effort(1e-4, 10)
-FULL = Effort(1e-9, 30)
+NO_FIT = Stopping(1.0, 0)
+ROUGH = Stopping(1e-4, 10)
+FULL = Stopping(1e-9, 30)
 
 
-def match_trajectories(
-    trajectories: Sequence[Trajectory],
+def fit_trajectories(
+    data: Dataset,
     expression: Expression,
     y0s: Sequence[float],
-    source: int = 0,
-    *,
-    effort: Effort | None = None,
-    seconds: float = 2.0,
+    origin: Origin,
+    stopping: Stopping = FULL,
 ) -> Fit:
     """Fits constants and initial values so that the solutions meet the data.
 
     Constants that are small whole or half numbers stay as they are.
 
     Args:
-      trajectories: the data; all follow the law.
+      data: the series; all follow the law.
       expression: the law, constants near enough that it has a solution.
       y0s: initial values to start from, one per trajectory.
-      source: passed on to the fit.
-      effort: tolerance and limit of the iterations; `FULL` if left out.
-      seconds: CPU time. A stiff or oscillating law may be slow to solve; its fit
-        ends here.
+      origin: passed on to the fit.
+      stopping: tolerance and limit of the iterations. A stiff or oscillating law may
+        be slow to solve: its fit ends after `_MOST_STEPS` of the solver.
 
     Returns:
       The best fit found; `converged` says whether it met its tolerance.
     """
-    effort = effort or FULL
-    problem = _Problem(trajectories, expression, time.thread_time() + seconds)
+    problem = _Problem(data, expression, _MOST_STEPS)
     start = problem.start(y0s)
     converged = False
     try:
         # The smoothed first value may lie beyond a barrier; the measured one may not.
-        for firsts in (y0s, [trajectory.y[0] for trajectory in trajectories]):
+        for firsts in (y0s, [trajectory.y[0] for trajectory in data]):
             start = problem.start(firsts)
             problem.residual(start)
             if math.isfinite(problem.best_rms):
                 break
         observations = problem.data.size
-        if effort.iterations and math.isfinite(problem.best_rms) and start.size <= observations:
+        if stopping.iterations and math.isfinite(problem.best_rms) and start.size <= observations:
             result = least_squares(
                 problem.residual,
                 start,
                 jac=problem.jacobian,
                 method="lm",
                 x_scale="jac",
-                ftol=effort.tolerance,
-                xtol=effort.tolerance,
+                ftol=stopping.tolerance,
+                xtol=stopping.tolerance,
                 gtol=1e-12,
-                max_nfev=effort.iterations,
+                max_nfev=stopping.iterations,
             )
             converged = result.status > 0
-    except _OutOfTime:
+    except _BudgetSpent:
         pass
     rms = problem.best_rms
     if not math.isfinite(rms):
-        return Fit(expression, tuple(y0s), math.inf, -math.inf, False, source)
+        return Fit(expression, tuple(y0s), math.inf, -math.inf, False, origin)
     law, firsts = problem.law(problem.best), problem.first_values(problem.best)
-    return Fit(law, tuple(firsts), rms * problem.spread, 1 - rms**2, converged, source)
+    return Fit(law, tuple(firsts), rms * problem.spread, 1 - rms**2, converged, origin)
 
 
-def covariance(
-    trajectories: Sequence[Trajectory], fit: Fit
-) -> Float[np.ndarray, "constants constants"] | None:
+def covariance(data: Dataset, fit: Fit) -> Float[np.ndarray, "constants constants"] | None:
     """Covariance of the constants of a fitted law, from the linearized solution.
 
     Noise is taken as independent; its variance is the weighted sum of squares over the
@@ -115,7 +113,7 @@ def covariance(
       Shape [constants, constants], zero for those that are not fitted; None where
       the data do not determine the others.
     """
-    problem = _Problem(trajectories, fit.expression, math.inf)
+    problem = _Problem(data, fit.expression, math.inf)
     parameters = problem.start(fit.y0s)
     residual = problem.residual(parameters)
     freedom = residual.size - parameters.size
@@ -143,18 +141,17 @@ def covariance(
 class _Problem:
     """Residuals of one law as a function of its relative constants and initial values."""
 
-    def __init__(self, trajectories: Sequence[Trajectory], expression: Expression, stop: float):
-        self.trajectories, self.stop = trajectories, stop
+    def __init__(self, data: Dataset, expression: Expression, steps: float):
+        self.trajectories, self.steps = data.trajectories, steps
         self.skeleton = expression.skeleton
         self.constants = np.array(expression.constants)
         self.free = np.array([not is_plain(c) for c in self.constants], bool)
-        self.spread = spread_of(trajectories)
+        self.spread = data.spread
         self.scale = np.concatenate(
-            [np.abs(self.constants[self.free]), np.full(len(trajectories), self.spread)]
+            [np.abs(self.constants[self.free]), np.full(len(data), self.spread)]
         )
-        self.data = np.concatenate([trajectory.y for trajectory in trajectories])
-        self.weights = np.concatenate([trajectory.weights for trajectory in trajectories])
-        self.atol = _SOLVER_TOLERANCE * float(np.abs(self.data).max())
+        self.data, self.weights = data.y, data.weights
+        self.atol = _SOLVER_TOLERANCE * data.size
         self.best_rms, self.best = math.inf, np.zeros(self.scale.size)
 
     def start(self, y0s: Sequence[float]) -> Float[np.ndarray, " parameters"]:
@@ -213,8 +210,8 @@ class _Problem:
         self, parameters: Float[np.ndarray, " parameters"], y0s: Sequence[Sequence[float]]
     ) -> list[Float[np.ndarray, "initials time"]]:
         """Solutions from the initial values given for each trajectory; NaN if there is none."""
-        if time.thread_time() > self.stop:
-            raise _OutOfTime
+        if self.steps <= 0:
+            raise _BudgetSpent
         try:
             program = Program.from_expression(self.law(parameters))
         except ExpressionError:  # A constant overflowed.
@@ -222,7 +219,7 @@ class _Problem:
                 np.full((len(firsts), len(trajectory)), math.nan)
                 for firsts, trajectory in zip(y0s, self.trajectories, strict=True)
             ]
-        return [
+        solved = [
             dop853.integrate(
                 program,
                 np.array(firsts),
@@ -230,16 +227,18 @@ class _Problem:
                 rtol=_SOLVER_TOLERANCE,
                 atol=self.atol,
                 max_steps=_MAX_SOLVER_STEPS,
-            ).y
+            )
             for firsts, trajectory in zip(y0s, self.trajectories, strict=True)
         ]
+        self.steps -= sum(int(solutions.steps.sum()) for solutions in solved)
+        return [solutions.y for solutions in solved]
 
 
-class _OutOfTime(Exception):
-    """The fit of one law has used up its time."""
+class _BudgetSpent(Exception):
+    """The fit of one law has used up its steps of the solver."""
 
 
-def polished_fit(trajectories: Sequence[Trajectory], fit: Fit) -> Fit:
+def polished_fit(data: Dataset, fit: Fit) -> Fit:
     """The fit continued to full tolerance; never a worse one."""
-    again = match_trajectories(trajectories, fit.expression, fit.y0s, fit.source)
+    again = fit_trajectories(data, fit.expression, fit.y0s, fit.origin)
     return again if again.residual_rms <= fit.residual_rms else fit

@@ -63,7 +63,7 @@ def _attend(
     query: Float[Array, "rows queries head"],
     keys: Float[Array, "rows keys head"],
     values: Float[Array, "rows keys head"],
-    bias: Float[Array, "rows #queries keys"],
+    bias: Float[Array, " rows #queries keys"],
 ) -> Float[Array, "rows queries head"]:
     return _attend_forward(query, keys, values, bias)[0]
 

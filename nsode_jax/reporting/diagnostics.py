@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nsode_jax.reporting.result import Candidate
 from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.reporting.result import Candidate
 
 LIKELY = 0.05
 """A law whose posterior weight is above this cannot be told from the best."""

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from nsode_jax.reporting.result import Candidate, Discovery
 from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError
 from nsode_jax.expressions.expression import Expression, ExpressionError
+from nsode_jax.reporting.result import Candidate, Discovery
 
 FORMAT = "nsode_jax discovery"
 VERSION = 1

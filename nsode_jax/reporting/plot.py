@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 from matplotlib.mathtext import MathTextParser
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
-from nsode_jax.reporting.analysis import finite, fixed_points, grid, limits, residuals, slopes
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.reporting.analysis import finite, fixed_points, grid, limits, residuals, slopes
 
 if TYPE_CHECKING:
     from nsode_jax.reporting.result import Candidate, Discovery

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from nsode_jax.reporting import export
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.reporting import export
 
 if TYPE_CHECKING:
     import pandas as pd

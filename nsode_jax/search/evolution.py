@@ -8,187 +8,89 @@ by the integral form, all at once, and keeps what is short and fits: a genetic s
 
 from __future__ import annotations
 
-import dataclasses
 import math
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from nsode_jax.fitting.integral import (
-    INTERPOLATION_FLOOR,
-    IntegralForm,
-    Start,
-    fit_integrals,
-    starts_of,
-)
-from nsode_jax.fitting.programs import fits
-from nsode_jax.selection.rank import length, optimistic_score, score
-from nsode_jax.search.variants import canonical_or_none, shortened_laws
 from nsode_jax.expressions.constants import linear_constants
 from nsode_jax.expressions.expression import Expression, Prefix, subtree_end
 from nsode_jax.expressions.operators import OPERATORS, VARIABLE
+from nsode_jax.fitting.fit import Origin
+from nsode_jax.fitting.progress import Progress, silent
+from nsode_jax.fitting.regression import Regression
+from nsode_jax.search.population import Draft, Population, draft_laws
+from nsode_jax.search.sources import Proposal
+from nsode_jax.search.variants import canonical_or_none, shortened_laws
+from nsode_jax.selection.complexity import weighted_complexity
 
-MAX_LENGTH = 24.0
-"""Longest law that evolution makes, as `rank.length` counts."""
+MAX_COMPLEXITY = 24.0
+"""Of the laws that evolution makes, as `weighted_complexity` counts."""
 
-_POOL = 150
 _PARENTS = 40
 _PATIENCE = 3
 _LONGEST = 36  # Tokens of a child before it is simplified.
 _UNARY = ("sin", "cos", "exp", "sqrt", "log")
 
 
-@dataclasses.dataclass(frozen=True)
-class Draft:
-    """A law fitted by the integral form; `error` is relative to the data's spread.
-
-    Attributes:
-      expression: the law, not necessarily canonical.
-      error: root mean square residual, relative to the spread of the data.
-      score: of that residual, `rank.optimistic_score` at first, `rank.score` in a pool.
-      source: index of the proposal that it descends from.
-    """
-
-    expression: Expression
-    error: float
-    score: float
-    source: int
-
-
-def draft_laws(
-    form: IntegralForm, laws: Sequence[Expression], sources: Sequence[int]
-) -> list[Draft]:
-    """Every law fitted from its own constants; one that is undefined is left out."""
-    starts: list[Start] = []
-    owners: list[int] = []
-    for i, law in enumerate(laws):
-        options = [start for start in starts_of(law) if fits(start.expression, start.free)]
-        starts += options
-        owners += [i] * len(options)
-    constants, errors = fit_integrals(form, starts)
-    best: dict[int, Draft] = {}
-    for start, owner, values, error in zip(starts, owners, constants, errors, strict=True):
-        if not math.isfinite(error):
-            continue
-        try:
-            fitted = start.expression.skeleton.with_constants(values)
-        except ValueError:  # A constant left the range of numbers.
-            continue
-        value = optimistic_score(fitted, float(error), form.count, INTERPOLATION_FLOOR)
-        if owner not in best or value < best[owner].score:
-            best[owner] = Draft(fitted, float(error), value, sources[owner])
-    return list(best.values())
-
-
-class Pool:
-    """The best draft of each skeleton, signs of constants aside, for one set of data."""
-
-    def __init__(self, form: IntegralForm) -> None:
-        self._count = form.count
-        self._drafts: dict[str, Draft] = {}
-
-    def add(self, drafts: Sequence[Draft]) -> None:
-        """Takes them in; of one skeleton the best stays."""
-        limit = self._limit()
-        # Only what may stay is worth its canonical form.
-        for draft in sorted(drafts, key=lambda draft: draft.score)[: 2 * _POOL]:
-            if draft.score > limit:
-                break
-            canonical = canonical_or_none(draft.expression)
-            if canonical is None or VARIABLE not in canonical.prefix and draft.error > 0.5:
-                continue
-            value = score(canonical, draft.error, self._count, INTERPOLATION_FLOOR)
-            key = canonical.skeleton.unsigned_key
-            if key not in self._drafts or value < self._drafts[key].score:
-                self._drafts[key] = dataclasses.replace(draft, expression=canonical, score=value)
-
-    def _limit(self) -> float:
-        """Drafts with a worse score would soon be forgotten."""
-        values = sorted(draft.score for draft in self._drafts.values())
-        return values[_POOL] if len(values) > _POOL else math.inf
-
-    def best(self, count: int) -> list[Draft]:
-        """So many drafts, best first."""
-        return sorted(self._drafts.values(), key=lambda draft: draft.score)[:count]
-
-    def trim(self) -> None:
-        """Forgets all but the best and those on the front of error and length."""
-        kept = {id(draft) for draft in [*self.best(_POOL), *self.front()]}
-        self._drafts = {key: d for key, d in self._drafts.items() if id(d) in kept}
-
-    def front(self) -> list[Draft]:
-        """Drafts that no shorter one fits as well as, shortest first."""
-        front: list[Draft] = []
-        for draft in sorted(self._drafts.values(), key=lambda d: (length(d.expression), d.error)):
-            if not front or draft.error < front[-1].error:
-                front.append(draft)
-        return front
-
-
 def evolve(
-    form: IntegralForm,
-    pool: Pool,
+    form: Regression,
+    population: Population,
     rng: np.random.Generator,
     *,
     generations: int,
     children: int,
-    deadline: float = math.inf,
-    report: Callable[[float], None] = lambda share: None,
+    progress: Progress = silent,
 ) -> None:
-    """Adds descendants of the pool's best laws to it.
+    """Adds descendants of the population's best laws to it.
 
     Args:
       form: the data.
-      pool: drafts to begin with; changed.
+      population: drafts to begin with; changed.
       rng: of the choices.
       generations: at most; three without a better law end the search.
       children: new laws per generation.
-      deadline: CPU time of this thread (`time.thread_time()`) after which no
-        generation is begun.
-      report: told the share done.
+      progress: told the share done.
     """
-    scale = float(np.abs(form.grid).max()) or 1.0
+    scale = form.size
     tried: set[str] = set()
     best, since = math.inf, 0
     for generation in range(generations):
-        report(generation / max(generations, 1))
-        leader = min((draft.score for draft in pool.best(1)), default=math.inf)
+        progress("searching near the best", generation / max(generations, 1))
+        leader = min((draft.score for draft in population.best(1)), default=math.inf)
         since = 0 if leader < best - 1.0 else since + 1
         best = min(best, leader)
-        if time.thread_time() > deadline or since >= _PATIENCE:
+        if since >= _PATIENCE:
             return
-        parents = [*pool.best(_PARENTS), *pool.front()]
+        parents = [*population.best(_PARENTS), *population.front()]
         if not parents:
             return
-        laws, sources = [], []
-        for law, source in _children(parents, rng, scale):
+        proposals: list[Proposal] = []
+        for law, origin in _children(parents, rng, scale):
             key = law.skeleton.unsigned_key
             # A skeleton once tried may be tried again from other constants, but not often.
-            if (key in tried and rng.random() > 0.05) or length(law) > MAX_LENGTH:
+            if (key in tried and rng.random() > 0.05) or weighted_complexity(law) > MAX_COMPLEXITY:
                 continue
             tried.add(key)
-            laws.append(law)
-            sources.append(source)
-            if len(laws) == children:
+            proposals.append(Proposal(law, origin))
+            if len(proposals) == children:
                 break
-        pool.add(draft_laws(form, laws, sources))
-        pool.trim()
+        population.add(draft_laws(form, proposals))
+        population.trim()
 
 
-def restart(form: IntegralForm, pool: Pool, rng: np.random.Generator, count: int) -> None:
+def restart(form: Regression, population: Population, rng: np.random.Generator, count: int) -> None:
     """Fits the best laws again from constants around those found, by a factor of 2 or so."""
-    laws, sources = [], []
-    for draft in pool.best(count):
+    proposals = []
+    for draft in population.best(count):
         skeleton = draft.expression.skeleton
-        if draft.error < INTERPOLATION_FLOOR or linear_constants(skeleton).all():
+        if draft.error < form.floor or linear_constants(skeleton).all():
             continue
         constants = np.array(draft.expression.constants)
         for _ in range(2):
             start = constants * np.exp(0.8 * rng.standard_normal(constants.size))
-            laws.append(skeleton.with_constants(start))
-            sources.append(draft.source)
-    pool.add(draft_laws(form, laws, sources))
+            proposals.append(Proposal(skeleton.with_constants(start), draft.origin))
+    population.add(draft_laws(form, proposals))
 
 
 # --- children ----------------------------------------------------------------------
@@ -196,11 +98,11 @@ def restart(form: IntegralForm, pool: Pool, rng: np.random.Generator, count: int
 
 def _children(
     parents: Sequence[Draft], rng: np.random.Generator, scale: float
-) -> Iterator[tuple[Expression, int]]:
+) -> Iterator[tuple[Expression, Origin]]:
     """Random changes of random parents, better ones more often; ends after enough failures."""
     for draft in parents[:8]:
         for shorter in shortened_laws(draft.expression):
-            yield shorter, draft.source
+            yield shorter, draft.origin.descendant()
     for _ in range(20_000):
         parent = parents[int(len(parents) * rng.random() ** 1.5)]
         mate = parents[int(len(parents) * rng.random() ** 1.5)]
@@ -214,7 +116,7 @@ def _children(
         except ValueError:
             continue
         if child is not None and VARIABLE in child.prefix:
-            yield child, parent.source
+            yield child, parent.origin.descendant()
 
 
 def _change(prefix: Prefix, mate: Prefix, rng: np.random.Generator, scale: float) -> Prefix:

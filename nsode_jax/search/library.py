@@ -7,16 +7,35 @@ the best laws begins with.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator
 
 from nsode_jax.expressions.expression import Expression, ExpressionError, Prefix
 from nsode_jax.expressions.operators import VARIABLE
+from nsode_jax.fitting.dataset import Dataset
+from nsode_jax.fitting.fit import Origin
+from nsode_jax.fitting.progress import Progress
+from nsode_jax.fitting.regression import Regression
+from nsode_jax.search.sources import Proposal
 
 MAX_DEGREE = 6
 """Of the polynomials."""
 
 _MOST_TERMS = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class LibrarySource:
+    """The laws of `library`, for the size of the data."""
+
+    name: str = "library"
+
+    def propose(
+        self, data: Dataset, form: Regression, *, seed: int, progress: Progress
+    ) -> list[Proposal]:
+        """All of them."""
+        return [Proposal(law, Origin(self.name)) for law in library(data.size)]
 
 
 def library(scale: float) -> list[Expression]:
@@ -67,16 +86,6 @@ def _functions(scale: float) -> list[Prefix]:
         ("div", "pow", y, 2.0, "add", size**2, "pow", y, 2.0),
         ("div", 1.0, "add", size, y),
     ]
-
-
-def _waves(scale: float) -> list[Prefix]:
-    """Waves of several frequencies: a fit finds the nearest one only."""
-    waves: list[Prefix] = []
-    for frequency in (3.0, 6.0, 12.0):
-        for function in ("sin", "cos"):
-            wave = (function, "mul", frequency / scale, VARIABLE)
-            waves += [wave, ("mul", VARIABLE, *wave)]
-    return [*waves, ("sin", "pow", VARIABLE, 2.0), ("cos", "pow", VARIABLE, 2.0)]
 
 
 def _powers() -> list[Prefix]:

@@ -1,34 +1,37 @@
 """Constants that fit the data, and laws near the proposals that do so better.
 
-Integral matching for all laws, an evolutionary search around the best, trajectory
-matching for the best of these. A clean-up follows: terms and constants that do not
+The integral form for all laws, an evolutionary search around the best, trajectory
+fitting for the best of these. A clean-up follows: terms and constants that do not
 pay for their length are dropped, exponents near whole numbers become whole.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from nsode_jax.fitting.integral import IntegralForm
-from nsode_jax.fitting.trajectory_fitting import NO_FIT, ROUGH, match_trajectories, polished_fit
-from nsode_jax.selection.rank import Fit, residual_floor, score, scores
-from nsode_jax.search.evolution import Draft, Pool, draft_laws, evolve, restart
+from nsode_jax.expressions.constants import is_plain
+from nsode_jax.expressions.expression import Expression, ExpressionError, Prefix
+from nsode_jax.fitting.dataset import Dataset
+from nsode_jax.fitting.fit import Fit
+from nsode_jax.fitting.least_squares import InitialGuess, fit_laws
+from nsode_jax.fitting.progress import Progress, silent
+from nsode_jax.fitting.regression import Regression
+from nsode_jax.fitting.trajectory_fitting import NO_FIT, ROUGH, fit_trajectories, polished_fit
+from nsode_jax.search.evolution import evolve, restart
+from nsode_jax.search.population import Draft, Population, draft_laws
+from nsode_jax.search.sources import Proposal
 from nsode_jax.search.variants import (
     factored_law,
     rounded_laws,
     shortened_laws,
     with_coefficients,
 )
-from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.expressions.expression import Expression, Prefix
-
-Progress = Callable[[str, float], None]
-"""Called with what is being done and the share of the work done, in [0, 1]."""
+from nsode_jax.selection.score import residual_floor, score, scores
 
 SLACK = 30.0
 """Rough fits are estimates: laws may score this much worse and still be tried."""
@@ -44,9 +47,6 @@ class RefineConfig:
       matched: most laws whose solution is fitted to the data, roughly.
       polished: how many of them are then fitted until nothing changes.
       returned: how many laws are integrated and returned at all.
-      seconds: no new work is started after so much CPU time of this thread (so that
-        a busy machine does not change the result). Far above what is usually
-        needed; a guard, not a tuning knob.
     """
 
     generations: int = 7
@@ -54,29 +54,28 @@ class RefineConfig:
     matched: int = 60
     polished: int = 10
     returned: int = 100
-    seconds: float = 60.0
 
 
 def refine(
-    trajectories: Sequence[Trajectory],
-    proposals: Sequence[Expression],
+    data: Dataset,
+    form: Regression,
+    proposals: Sequence[Proposal],
     *,
     seed: int = 0,
     config: RefineConfig | None = None,
-    form: IntegralForm | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> list[Fit]:
     """Fits the constants of proposed laws and of laws near them.
 
     Args:
-      trajectories: the data, any units; a few hundred points each at most. All
-        follow one law.
+      data: the series, any units; a few hundred points each at most. All follow one
+        law.
+      form: the same, prepared for fitting.
       proposals: laws in the data's units. Several with one skeleton serve as
-        starting points for it. The best are also tried with a coefficient before
+        initial guesses for it. The best are also tried with a coefficient before
         every term.
       seed: seed of the search.
       config: how much work to do.
-      form: of the trajectories, if it is known already.
       progress: told what is going on.
 
     Returns:
@@ -84,65 +83,63 @@ def refine(
       that are undefined along the data are left out.
     """
     config = config or RefineConfig()
-    deadline = time.thread_time() + config.seconds
-    report = progress or (lambda message, share: None)
     rng = np.random.default_rng(seed)
-    form = form or IntegralForm.from_trajectories(trajectories)
 
-    report("fitting constants", 0.0)
-    pool = Pool(form)
-    pool.add(draft_laws(form, proposals, range(len(proposals))))
-    best = pool.best(config.children)
-    relatives = [with_coefficients(draft.expression) for draft in best]
-    pool.add(draft_laws(form, relatives, [draft.source for draft in best]))
-    restart(form, pool, rng, 60)
+    progress("fitting constants", 0.0)
+    population = Population(form)
+    population.add(draft_laws(form, proposals))
+    relatives = [
+        Proposal(with_coefficients(draft.expression), draft.origin)
+        for draft in population.best(config.children)
+    ]
+    population.add(draft_laws(form, relatives))
+    restart(form, population, rng, 60)
     evolve(
         form,
-        pool,
+        population,
         rng,
         generations=config.generations,
         children=config.children,
-        deadline=deadline,
-        report=lambda share: report("searching near the best", share),
+        progress=progress,
     )
-    restart(form, pool, rng, 60)
+    restart(form, population, rng, 60)
 
-    drafts = pool.best(config.returned)
-    fits = _match_all(trajectories, form, drafts, config, deadline, report)
-    report("simplifying", 0.0)
-    fits += _clean_up(trajectories, form, fits, deadline)
-    report("simplifying", 1.0)
+    fits = _fit_all(data, form, population.best(config.returned), config, progress)
+    progress("simplifying", 0.0)
+    fits += _simplify(data, form, fits)
+    progress("simplifying", 1.0)
     return fits
 
 
-def _match_all(
-    trajectories: Sequence[Trajectory],
-    form: IntegralForm,
+def _fit_all(
+    data: Dataset,
+    form: Regression,
     drafts: Sequence[Draft],
     config: RefineConfig,
-    deadline: float,
-    report: Progress,
+    progress: Progress,
 ) -> list[Fit]:
-    """Trajectory matching: roughly for many, in full for the best of them."""
+    """Trajectory fitting: roughly for many, in full for the best of them."""
     fits = []
     margin = _margin(form)
     for i, draft in enumerate(drafts):
-        report("matching trajectories", i / max(len(drafts), 1))
+        progress("fitting trajectories", i / max(len(drafts), 1))
         hopeful = i < config.matched and draft.score < drafts[0].score + margin
-        effort = ROUGH if hopeful and time.thread_time() < deadline else NO_FIT
-        fits.append(
-            match_trajectories(
-                trajectories, draft.expression, form.y0s, draft.source, effort=effort
-            )
-        )
-    values = scores(fits, trajectories)
+        stopping = ROUGH if hopeful and not form.exact else NO_FIT
+        fits.append(fit_trajectories(data, draft.expression, form.y0s, draft.origin, stopping))
+    values = scores(fits, data, form)
     for i in sorted(range(len(fits)), key=values.__getitem__)[: config.polished]:
-        if not fits[i].diverged and time.thread_time() < deadline:
-            fits[i] = polished_fit(trajectories, fits[i])
+        if not fits[i].diverged:
+            fits[i] = _better(fits[i], polished_fit(data, fits[i]), data, form)
     return fits
 
 
-def _margin(form: IntegralForm) -> float:
+def _better(one: Fit, other: Fit, data: Dataset, form: Regression) -> Fit:
+    """The fit with the better score; the second if they are equal."""
+    first, second = scores([one, other], data, form)
+    return one if first < second else other
+
+
+def _margin(form: Regression) -> float:
     """A law whose score is so much above the best cannot be made to win.
 
     Stage 1 and rough fits misjudge residuals, but hardly by a factor of two.
@@ -150,15 +147,14 @@ def _margin(form: IntegralForm) -> float:
     return SLACK + form.count * math.log(4.0)
 
 
-def _clean_up(
-    trajectories: Sequence[Trajectory],
-    form: IntegralForm,
+def _simplify(
+    data: Dataset,
+    form: Regression,
     fits: Sequence[Fit],
-    deadline: float,
     *,
     rounds: int = 3,
     parents: int = 6,
-    children: int = 8,
+    shortened: int = 8,
 ) -> list[Fit]:
     """Simpler relatives of the best laws that are worth their loss of fit.
 
@@ -166,12 +162,12 @@ def _clean_up(
     constant, refits, and keeps what scores no worse than its parent.
     """
     found: list[Fit] = []
-    floor = residual_floor(trajectories)
+    floor = residual_floor(data, form)
     tried = {fit.expression.skeleton.unsigned_key for fit in fits}
     pool = list(fits)
     expanded: set[Prefix] = set()
     for _ in range(rounds):
-        values = scores(pool, trajectories)
+        values = scores(pool, data, form)
         order = sorted(range(len(pool)), key=values.__getitem__)[:parents]
         new: list[Fit] = []
         for i in order:
@@ -186,22 +182,24 @@ def _clean_up(
             all_shorter = list(shortened_laws(parent.expression))
             shorter = [law for law in all_shorter if law.skeleton.unsigned_key not in tried]
             tried |= {law.skeleton.unsigned_key for law in shorter}
-            drafts = draft_laws(form, shorter, [parent.source] * len(shorter))
+            drafts = draft_laws(form, [Proposal(law, parent.origin) for law in shorter])
             drafts.sort(key=lambda draft: draft.score)
-            relatives += [draft.expression for draft in drafts[:children]]
+            relatives += [draft.expression for draft in drafts[:shortened]]
             # What hardly mattered is dropped as it stands, also where the rest has been
             # tried: the integral form may have misjudged it.
             relatives += [
                 law for law in all_shorter if _hardly_differs(law, parent.expression, form)
             ]
-            for law in relatives:
-                if time.thread_time() > deadline:
-                    return found
-                if score(law, 0.0, form.count, floor) > values[order[0]]:
-                    continue  # Not even an exact fit would win.
-                fit = _match_child(trajectories, law, parent, values[i])
-                if scores([fit], trajectories)[0] <= values[i]:
-                    new.append(fit)
+            # Not even an exact fit of the others would win.
+            relatives = [
+                law for law in relatives if score(law, 0.0, form.count, floor) <= values[order[0]]
+            ]
+            if form.exact:
+                children = _fit_exactly(data, form, relatives, parent)
+            else:
+                children = [_fit_child(data, form, law, parent, values[i]) for law in relatives]
+            worth = zip(children, scores(children, data, form), strict=True)
+            new += [fit for fit, value in worth if value <= values[i]]
         if not new:
             break
         found += new
@@ -209,20 +207,35 @@ def _clean_up(
     return found
 
 
-def _hardly_differs(law: Expression, parent: Expression, form: IntegralForm) -> bool:
+def _hardly_differs(law: Expression, parent: Expression, form: Regression) -> bool:
     """Whether two laws give nearly the same rates over the data."""
-    rates = parent.evaluate(form.grid)
+    rates = parent.evaluate(form.nodes)
     with np.errstate(all="ignore"):
-        return bool(np.abs(law.evaluate(form.grid) - rates).max() <= 0.01 * np.abs(rates).max())
+        return bool(np.abs(law.evaluate(form.nodes) - rates).max() <= 0.01 * np.abs(rates).max())
 
 
-def _match_child(
-    trajectories: Sequence[Trajectory], expression: Expression, parent: Fit, parent_score: float
+def _fit_exactly(
+    data: Dataset, form: Regression, laws: Sequence[Expression], parent: Fit
+) -> list[Fit]:
+    """Simpler laws fitted to an exact form; plain numbers stay as they are."""
+    guesses = [
+        InitialGuess(law, np.array([not is_plain(c) for c in law.constants], bool)) for law in laws
+    ]
+    fits = []
+    for law, values in zip(laws, fit_laws(form, guesses)[0], strict=True):
+        with contextlib.suppress(ExpressionError):  # A constant left the range of numbers.
+            law = law.skeleton.with_constants(values)
+        fits.append(fit_trajectories(data, law, parent.y0s, parent.origin, NO_FIT))
+    return fits
+
+
+def _fit_child(
+    data: Dataset, form: Regression, expression: Expression, parent: Fit, parent_score: float
 ) -> Fit:
-    """Stage 2 of a simpler law, in full only where it can reach its parent's score."""
-    fit = match_trajectories(trajectories, expression, parent.y0s, parent.source, effort=ROUGH)
+    """The trajectory fit of a simpler law, in full only where it can reach its parent's score."""
+    fit = fit_trajectories(data, expression, parent.y0s, parent.origin, ROUGH)
     # On clean data a rough fit is far from the floor, though the law may be exact.
     reach = math.inf if fit.r2 > 1 - 1e-9 else SLACK
-    if not fit.diverged and scores([fit], trajectories)[0] <= parent_score + reach:
-        fit = polished_fit(trajectories, fit)
+    if not fit.diverged and scores([fit], data, form)[0] <= parent_score + reach:
+        fit = _better(fit, polished_fit(data, fit), data, form)
     return fit

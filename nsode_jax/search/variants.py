@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 
 import numpy as np
-from jaxtyping import Bool
 
-from nsode_jax.selection.rank import is_plain
 from nsode_jax.expressions.canonical import TimeLimitExceeded, canonicalize
+from nsode_jax.expressions.constants import exponent_constants, is_plain
 from nsode_jax.expressions.expression import (
     Expression,
     ExpressionError,
     Prefix,
-    Skeleton,
     subtree_end,
 )
-from nsode_jax.expressions.operators import CONSTANT, NEGATIVE_CONSTANT, OPERATORS, VARIABLE
+from nsode_jax.expressions.operators import OPERATORS, VARIABLE
 
 
 def canonical_or_none(expression: Expression) -> Expression | None:
@@ -26,21 +23,6 @@ def canonical_or_none(expression: Expression) -> Expression | None:
         return canonicalize(expression)
     except (ExpressionError, TimeLimitExceeded):
         return None
-
-
-@functools.lru_cache(maxsize=8192)
-def exponent_constants(skeleton: Skeleton) -> Bool[np.ndarray, " constants"]:
-    """Which constants are exponents of a power."""
-    found, index = np.zeros(skeleton.num_constants, bool), 0
-    ends = {
-        subtree_end(skeleton.tokens, i + 1) for i, t in enumerate(skeleton.tokens) if t == "pow"
-    }
-    for i, token in enumerate(skeleton.tokens):
-        if token in (CONSTANT, NEGATIVE_CONSTANT):
-            found[index] = i in ends  # The second argument starts where the first ends.
-            index += 1
-    found.flags.writeable = False
-    return found
 
 
 def with_coefficients(expression: Expression) -> Expression:

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
+from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError, clean
 from nsode_jax.tables.text import Table, as_text, decode, parse_text
 from nsode_jax.tables.times import read_times
-from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError, clean
 
 _NAMED_AS_TIME = re.compile(r"(t|time|times|zeit|temps|tiempo)([^a-z].*)?", re.IGNORECASE)
 
@@ -287,7 +287,9 @@ def _read_numbers(table: Table, column: int) -> tuple[Float[np.ndarray, " row"],
     return numbers, table.unreadable(column, bad, "number")
 
 
-def _read_time_column(table: Table, column: int) -> tuple[Float[np.ndarray, " row"], str, list[str]]:
+def _read_time_column(
+    table: Table, column: int
+) -> tuple[Float[np.ndarray, " row"], str, list[str]]:
     """The column's numbers, or numbers for its dates; its name with their unit; and notes."""
     if table.kind(column) != "number":
         return read_times(table, column)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from nsode_jax.tables.text import Table, as_text
 from nsode_jax.dynamics.trajectory import count, elapsed
+from nsode_jax.tables.text import Table, as_text
 
 if TYPE_CHECKING:
     import pandas as pd  # Slow to import, see `table_text`.

@@ -1,0 +1,103 @@
+"""The data of a discovery: the series of one law, and what is asked of all of them at once."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from nsode_jax.dynamics.trajectory import Trajectory
+
+_DECIMALS = 7
+"""Of the largest value, within which a step of rounding is looked for."""
+
+_ON_THE_STEP = 1e-6
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Dataset:
+    """Series that follow one law, each with an initial value of its own.
+
+    What is derived from them is computed once.
+
+    Attributes:
+      trajectories: at least one, in the units in which laws are looked for.
+    """
+
+    trajectories: tuple[Trajectory, ...]
+
+    @classmethod
+    def of(cls, trajectories: Sequence[Trajectory]) -> Dataset:
+        """The data, times counted from each series' first: laws do not know the time."""
+        return cls(tuple(dataclasses.replace(s, t=s.t - s.t[0]) for s in trajectories))
+
+    def __iter__(self) -> Iterator[Trajectory]:
+        return iter(self.trajectories)
+
+    def __len__(self) -> int:
+        return len(self.trajectories)
+
+    @functools.cached_property
+    def y(self) -> Float[np.ndarray, " observations"]:
+        """The values of all series, one after the other."""
+        return np.concatenate([trajectory.y for trajectory in self.trajectories])
+
+    @functools.cached_property
+    def weights(self) -> Float[np.ndarray, " observations"]:
+        """Measurement weights: what residuals are multiplied by."""
+        return np.concatenate([trajectory.weights for trajectory in self.trajectories])
+
+    @property
+    def count(self) -> int:
+        """Number of observations."""
+        return self.y.size
+
+    @functools.cached_property
+    def low(self) -> float:
+        """The smallest value."""
+        return float(self.y.min())
+
+    @functools.cached_property
+    def high(self) -> float:
+        """The largest value."""
+        return float(self.y.max())
+
+    @functools.cached_property
+    def size(self) -> float:
+        """The largest magnitude of a value."""
+        return float(np.abs(self.y).max())
+
+    @functools.cached_property
+    def spread(self) -> float:
+        """Standard deviation about the mean of each series, in units of y.
+
+        Values count as precisely as they were measured, here and in residuals.
+        """
+        squares = 0.0
+        for trajectory in self.trajectories:
+            weights = trajectory.weights
+            mean = np.average(trajectory.y, weights=weights**2)
+            squares += float(((weights * (trajectory.y - mean)) ** 2).sum())
+        return math.sqrt(squares / self.count) or 1.0
+
+    @functools.cached_property
+    def rounding(self) -> float:
+        """What rounding alone leaves of a residual, in units of y; 0 if none is seen.
+
+        Measured values are often rounded: 9.6, 18.3, 29.0 say nothing below 0.03.
+        """
+        # From the coarsest step that could matter down.
+        first = math.floor(math.log10(self.size))
+        for exponent in range(first, first - _DECIMALS, -1):
+            steps = self.y / 10.0**exponent
+            if np.abs(steps - np.round(steps)).max() < _ON_THE_STEP:
+                return 10.0**exponent / math.sqrt(12.0)
+        return 0.0
+
+    def values(self, number: int) -> Float[np.ndarray, " values"]:
+        """Evenly spaced values over the observed range."""
+        return np.linspace(self.low, self.high, number)

@@ -1,0 +1,108 @@
+"""Laws fitted by the integral form, and a population of the best of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+from nsode_jax.expressions.expression import Expression
+from nsode_jax.expressions.operators import VARIABLE
+from nsode_jax.fitting.fit import Origin
+from nsode_jax.fitting.least_squares import InitialGuess, fit_laws, initial_guesses
+from nsode_jax.fitting.programs import fits
+from nsode_jax.fitting.regression import Regression
+from nsode_jax.search.sources import Proposal
+from nsode_jax.search.variants import canonical_or_none
+from nsode_jax.selection.complexity import weighted_complexity
+from nsode_jax.selection.score import optimistic_score, score
+
+_SIZE = 150
+
+
+@dataclasses.dataclass(frozen=True)
+class Draft:
+    """A law fitted by the integral form; `error` is relative to the data's spread.
+
+    Attributes:
+      expression: the law, not necessarily canonical.
+      error: root mean square residual, relative to the spread of the data.
+      score: of that residual, `optimistic_score` at first, `score` in a population.
+      origin: where it came from.
+    """
+
+    expression: Expression
+    error: float
+    score: float
+    origin: Origin
+
+
+def draft_laws(form: Regression, proposals: Sequence[Proposal]) -> list[Draft]:
+    """Every law fitted from its own constants; one that is undefined is left out."""
+    guesses: list[InitialGuess] = []
+    owners: list[int] = []
+    for i, proposal in enumerate(proposals):
+        options = initial_guesses(proposal.expression)
+        options = [guess for guess in options if fits(guess.expression, guess.free)]
+        guesses += options
+        owners += [i] * len(options)
+    constants, errors = fit_laws(form, guesses)
+    best: dict[int, Draft] = {}
+    for guess, owner, values, error in zip(guesses, owners, constants, errors, strict=True):
+        if not math.isfinite(error):
+            continue
+        try:
+            fitted = guess.expression.skeleton.with_constants(values)
+        except ValueError:  # A constant left the range of numbers.
+            continue
+        value = optimistic_score(fitted, float(error), form.count, form.floor)
+        if owner not in best or value < best[owner].score:
+            best[owner] = Draft(fitted, float(error), value, proposals[owner].origin)
+    return list(best.values())
+
+
+class Population:
+    """The best draft of each skeleton, signs of constants aside, for one set of data."""
+
+    def __init__(self, form: Regression) -> None:
+        self._form = form
+        self._drafts: dict[str, Draft] = {}
+
+    def add(self, drafts: Sequence[Draft]) -> None:
+        """Takes them in; of one skeleton the best stays."""
+        limit = self._limit()
+        # Only what may stay is worth its canonical form.
+        for draft in sorted(drafts, key=lambda draft: draft.score)[: 2 * _SIZE]:
+            if draft.score > limit:
+                break
+            canonical = canonical_or_none(draft.expression)
+            if canonical is None or VARIABLE not in canonical.prefix and draft.error > 0.5:
+                continue
+            value = score(canonical, draft.error, self._form.count, self._form.floor)
+            key = canonical.skeleton.unsigned_key
+            if key not in self._drafts or value < self._drafts[key].score:
+                self._drafts[key] = dataclasses.replace(draft, expression=canonical, score=value)
+
+    def _limit(self) -> float:
+        """Drafts with a worse score would soon be forgotten."""
+        values = sorted(draft.score for draft in self._drafts.values())
+        return values[_SIZE] if len(values) > _SIZE else math.inf
+
+    def best(self, count: int) -> list[Draft]:
+        """So many drafts, best first."""
+        return sorted(self._drafts.values(), key=lambda draft: draft.score)[:count]
+
+    def trim(self) -> None:
+        """Forgets all but the best and those on the front of error and complexity."""
+        kept = {id(draft) for draft in [*self.best(_SIZE), *self.front()]}
+        self._drafts = {key: d for key, d in self._drafts.items() if id(d) in kept}
+
+    def front(self) -> list[Draft]:
+        """Drafts that no simpler one fits as well as, simplest first."""
+        front: list[Draft] = []
+        for draft in sorted(
+            self._drafts.values(), key=lambda d: (weighted_complexity(d.expression), d.error)
+        ):
+            if not front or draft.error < front[-1].error:
+                front.append(draft)
+        return front

@@ -1,0 +1,119 @@
+"""How complex a law is, in the units of the data and in arbitrary ones."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+
+from nsode_jax.expressions.constants import is_plain
+from nsode_jax.expressions.expression import Expression, Prefix, subtree_end
+
+_COSTS = {"exp": 2.0, "log": 2.0, "sin": 3.0, "cos": 3.0}
+_FREE_WAVE_COST = 3.0
+"""Tokens that count more than once, and what a wave of free length or phase counts
+more. A periodic right-hand side claims infinitely many equilibria, and half a wave
+fits any hump: on the yeast data of the examples c*sin(c*y) fits a little better than
+the logistic law, with fewer tokens. sin(y) itself is an angle's law, and no such fit."""
+
+_VARIABLE_EXPONENT_COST = 2.0
+_SQUARED_SUM_COST = 3.0
+
+_FREE_EXPONENT_COST = 3.0
+"""An exponent such as 1.38 bends a power to fit nearly any curve."""
+
+
+def weighted_complexity(expression: Expression) -> float:
+    """Complexity of a formula in tokens, as the score counts them.
+
+    The exponent of a square is free (a square is one thing), but the square of a sum
+    counts three tokens more: a polynomial is simplest when multiplied out. An exponent
+    that is not plain counts three times, one that depends on y two tokens extra, exp and
+    log twice, sin and cos three times, or six with a fitted constant in their
+    argument, everything else once.
+    """
+    prefix = expression.prefix
+    exponents = _exponents(prefix)
+    total = 0.0
+    for i, token in enumerate(prefix):
+        if isinstance(token, str):
+            total += _COSTS.get(token, 1.0)
+            total += _VARIABLE_EXPONENT_COST if i in exponents else 0.0
+            if token in ("sin", "cos"):
+                inside = prefix[i + 1 : subtree_end(prefix, i + 1)]
+                if any(not isinstance(t, str) and not is_plain(t) for t in inside):
+                    total += _FREE_WAVE_COST
+            if token == "pow" and prefix[i + 1] in ("add", "sub"):
+                is_square = prefix[subtree_end(prefix, i + 1)] == 2.0
+                total += _SQUARED_SUM_COST if is_square else 0.0
+        elif i in exponents and not is_plain(token):
+            total += _FREE_EXPONENT_COST
+        elif i not in exponents or token != 2.0:
+            total += 1.0
+    return total
+
+
+def in_arbitrary_units(expression: Expression) -> tuple[float, int]:
+    """(complexity, number of constants) of the law if other units had been chosen.
+
+    With y in other units the law is m f(k y), whose constants are no round numbers:
+    y - y**2 has two constants then, exp(y) two, sqrt(y) one. Constants are counted as
+    the dimensions of that family of functions, so that one too many, as in
+    (a*y + b)/(c*y + d), does not count. A constant that is not written adds a factor to
+    the complexity. Whole and half exponents do not depend on units and are no constants.
+    """
+    prefix = expression.prefix
+    exponents = _exponents(prefix)
+    generic = tuple(
+        token
+        if isinstance(token, str) or (i in exponents and is_plain(token)) or token == 1.0
+        else math.copysign(_generic(i), token)
+        for i, token in enumerate(prefix)
+    )
+    return _in_arbitrary_units(generic)
+
+
+def _generic(place: int) -> float:
+    """A number that is no plain one, and another one for every place."""
+    return 0.5 + (place + 1) * 0.6180339887498949 % 1.0
+
+
+def _exponents(prefix: Prefix) -> set[int]:
+    return {subtree_end(prefix, i + 1) for i, token in enumerate(prefix) if token == "pow"}
+
+
+@functools.lru_cache(maxsize=100_000)
+def _in_arbitrary_units(prefix: Prefix) -> tuple[float, int]:
+    law = Expression(prefix)
+    exponents = _exponents(prefix)
+    written = [
+        i
+        for i, token in enumerate(prefix)
+        if not isinstance(token, str) and token != 1.0 and not (i in exponents and is_plain(token))
+    ]
+    columns = [law.evaluate(_PLACES)]  # d/dm at m = 1.
+    with np.errstate(all="ignore"):
+        # d/dk at k = 1 is y f'.
+        columns.append(law.evaluate(_PLACES * (1 + _STEP)) - law.evaluate(_PLACES * (1 - _STEP)))
+        for i in written:
+            above, below = (
+                Expression((*prefix[:i], prefix[i] * (1 + side * _STEP), *prefix[i + 1 :]))
+                for side in (1, -1)
+            )
+            columns.append(above.evaluate(_PLACES) - below.evaluate(_PLACES))
+        tangent = np.array(columns)
+        tangent = tangent[:, np.isfinite(tangent).all(axis=0)]
+        size = np.linalg.norm(tangent, axis=1, keepdims=True)
+    if tangent.shape[1] < len(columns) or not np.isfinite(size).all():
+        constants = len(written) + 1  # Defined nearly nowhere.
+    else:
+        singular = np.linalg.svd(tangent / np.where(size > 0, size, 1.0), compute_uv=False)
+        constants = int((singular > _RANK_TOLERANCE * singular[0]).sum())
+    return weighted_complexity(law) + 2.0 * max(constants - len(written), 0), constants
+
+
+_MAGNITUDES = np.geomspace(0.13, 4.7, 16)
+_PLACES = np.concatenate([-_MAGNITUDES[::-1], _MAGNITUDES])
+_STEP = 1e-5
+_RANK_TOLERANCE = 1e-6
