@@ -26,11 +26,12 @@ class TrainingCheckpoints:
     because the run was killed, does not count.
     """
 
-    def __init__(self, folder: str | Path, keep: int = 2):
+    def __init__(self, folder: str | Path, keep: int = 2, *, read_only: bool = False):
         """
         Args:
-          folder: where checkpoints are kept; made when missing.
+          folder: where checkpoints are kept; made when missing, unless it is only read.
           keep: how many of the latest are kept.
+          read_only: they are another run's, which may be going on.
         """
         policies, self._best = ocp.checkpoint_managers, _KeepBest()
         self._manager = ocp.CheckpointManager(
@@ -40,6 +41,8 @@ class TrainingCheckpoints:
                     [policies.LatestN(n=keep), self._best]
                 ),
                 enable_async_checkpointing=True,
+                create=not read_only,
+                read_only=read_only,
             ),
         )
 

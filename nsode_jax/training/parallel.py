@@ -136,6 +136,13 @@ def shard(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {k: v.reshape(devices, size // devices, *v.shape[1:]) for k, v in batch.items()}
 
 
+def largest_of_processes(values: np.ndarray) -> np.ndarray:
+    """The largest of all processes, number by number."""
+    if jax.process_count() == 1:
+        return values
+    return np.asarray(multihost_utils.process_allgather(values)).max(axis=0)
+
+
 def on_each_device(value: int) -> np.ndarray:
     """A number of this process, as an argument of a parallel function."""
     return np.full(jax.local_device_count(), value, np.int32)
