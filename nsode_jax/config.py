@@ -16,7 +16,7 @@ from nsode_jax.dynamics.corrupt import CorruptionConfig
 from nsode_jax.dynamics.solve import SolverConfig
 from nsode_jax.expressions.sampling import EquationPrior
 from nsode_jax.modeling.transformer import ModelConfig
-from nsode_jax.training.loop import TrainingConfig
+from nsode_jax.training.config import TrainingConfig
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,16 +70,39 @@ def from_config_dict(config: ConfigDict) -> Config:
     return Config(generation=generation, **sections)
 
 
-def load(path: str | Path) -> Config:
-    """The config of a file that defines `get_config()`.
+def shipped() -> dict[str, Path]:
+    """The config files that come with the package, by name."""
+    folders = importlib.util.find_spec("nsode_jax.configs").submodule_search_locations
+    files = sorted(path for folder in folders for path in Path(folder).glob("*.py"))
+    return {path.stem: path for path in files if path.stem != "__init__"}
+
+
+def find(name_or_path: str | Path) -> Path:
+    """A config file by its path, or a shipped one by its name: `configs/small.py`, `small`.
+
+    Raises:
+      FileNotFoundError: if there is no such file.
+    """
+    path = Path(name_or_path)
+    if path.is_file():
+        return path
+    there = shipped()
+    if str(name_or_path) not in there:
+        raise FileNotFoundError(
+            f"no config {str(name_or_path)!r}: neither a file nor one of the shipped ones "
+            f"({', '.join(there)})"
+        )
+    return there[str(name_or_path)]
+
+
+def load(name_or_path: str | Path) -> Config:
+    """The config of a file that defines `get_config()`, by its path or its shipped name.
 
     Raises:
       FileNotFoundError: if there is no such file.
       ValueError: if a value is out of range.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"no config file {path}")
+    path = find(name_or_path)
     spec = importlib.util.spec_from_file_location(f"nsode_config_{path.stem}", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -95,7 +118,7 @@ def flags_parser(program: str) -> Callable[[Sequence[str]], list[str]]:
 
     def parse(argv: Sequence[str]) -> list[str]:
         try:
-            rest = flags.FLAGS(argv)
+            rest = flags.FLAGS(_with_config_found(argv))
             flags.FLAGS.config["generation"]  # One that could not be loaded shows only here.
             return rest
         except AttributeError as error:
@@ -109,3 +132,19 @@ def flags_parser(program: str) -> Callable[[Sequence[str]], list[str]]:
         raise SystemExit(2)
 
     return parse
+
+
+def _with_config_found(argv: Sequence[str]) -> list[str]:
+    """The arguments with the path of the config where `--config` gives a name."""
+    found = list(argv)
+    for place, argument in enumerate(found):
+        option, equals, value = argument.partition("=")
+        if option == "--":
+            break
+        if option not in ("--config", "-config"):
+            continue
+        if equals:
+            found[place] = f"{option}={find(value)}"
+        elif place + 1 < len(found):
+            found[place + 1] = str(find(found[place + 1]))
+    return found

@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tensorflow_datasets as tfds
 
 from nsode_jax.data.generate import Record
 from nsode_jax.expressions.expression import Skeleton
+from nsode_jax.system.extras import extra
+
+with extra("train", "a stored data set"):
+    import tensorflow_datasets as tfds
 
 
 def float64(shape: tuple[int | None, ...]) -> tfds.features.Tensor:

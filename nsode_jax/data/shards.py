@@ -28,14 +28,17 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-import tensorflow_datasets as tfds
-from array_record.python import array_record_module
-
-from nsode_jax.data.bank import Progress, SkeletonBank, silent, write_atomically
+from nsode_jax.data.bank import Progress, SkeletonBank, silent
 from nsode_jax.data.generate import GenerationConfig, skeleton_records
 from nsode_jax.data.records import serializer
 from nsode_jax.data.statistics import Statistics
 from nsode_jax.data.workers import Workers
+from nsode_jax.system.extras import extra
+from nsode_jax.system.files import write_atomically
+
+with extra("train", "writing a data set"):
+    import tensorflow_datasets as tfds
+    from array_record.python import array_record_module
 
 SPLITS = ("train", "validation")
 

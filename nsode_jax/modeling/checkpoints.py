@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import orbax.checkpoint as ocp
+from nsode_jax.system.extras import extra
+
+with extra("train", "saving checkpoints"):
+    import orbax.checkpoint as ocp
 
 
 class _KeepBest:
