@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conditioning import assert_equal_as_far_as_known
 
 from nsode_jax.dynamics.stack_machine import Program
 from nsode_jax.expressions.expression import Expression
@@ -14,8 +15,8 @@ VALUES = np.array(
 
 
 def assert_same(expression: Expression, y: np.ndarray = VALUES):
-    computed, expected = Program.from_expression(expression).evaluate(y), expression.evaluate(y)
-    np.testing.assert_allclose(computed, expected, rtol=1e-14, atol=0.0, err_msg=expression.infix)
+    computed = Program.from_expression(expression).evaluate(y)
+    assert_equal_as_far_as_known(computed, expression.prefix, y)
 
 
 # A new row of the operator table fails here until the machine knows it.
@@ -49,11 +50,11 @@ def test_the_stack_is_as_deep_as_the_tree():
 def test_random_equations():
     rng = np.random.default_rng(0)
     y = rng.uniform(-5.0, 5.0, (40, 5))
-    agreeing = []
+    known = []
     for _ in range(500):
         expression = sample_expression(EquationPrior(), rng)
-        computed, expected = Program.from_expression(expression).evaluate(y), expression.evaluate(y)
+        computed = Program.from_expression(expression).evaluate(y)
         assert computed.shape == y.shape
-        agreeing.append(np.isclose(computed, expected, rtol=1e-14, atol=0.0, equal_nan=True))
-    # The rest is ill-conditioned, such as the sine of a huge number.
-    assert np.mean(agreeing) > 0.998
+        known.append(assert_equal_as_far_as_known(computed, expression.prefix, y))
+    # The rest cannot be told: the sine of a huge number, the root of a difference near 0.
+    assert np.mean(known) > 0.9

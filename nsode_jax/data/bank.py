@@ -1,6 +1,6 @@
 """The bank: unique skeletons, drawn once, in one small file.
 
-    {"format": "nsode_jax skeleton bank 1", "skeletons": 300000, ...}
+    {"format": "nsode_jax skeleton bank 2", "skeletons": 300000, ...}
     add mul c y c
     ...
 
@@ -29,7 +29,9 @@ from nsode_jax.system.files import write_atomically
 
 Progress = Callable[[str, int, int], None]
 
-_FORMAT = "nsode_jax skeleton bank 1"
+_FORMAT = "nsode_jax skeleton bank 2"
+"""The number changes with the canonical form: skeletons of another one get no constants."""
+
 _BATCHES_PER_PART = 40
 _MAX_EMPTY_BATCHES = 20
 _DRAWING = (
@@ -136,7 +138,9 @@ class SkeletonBank:
         except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{path} is damaged or no skeleton bank") from error
         if not known:
-            raise ValueError(f"{path} has the format {header['format']!r}, not {_FORMAT!r}")
+            raise ValueError(
+                f"{path} has the format {header['format']!r}, not {_FORMAT!r}: draw it anew"
+            )
         if hashlib.sha256(body.encode()).hexdigest() != header["sha256"]:
             raise ValueError(f"{path} is damaged: its checksum differs")
         return cls(

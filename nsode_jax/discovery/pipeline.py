@@ -18,9 +18,10 @@ from nsode_jax.discovery.series import read_series
 from nsode_jax.expressions.canonical import TimeLimitExceeded
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.fitting.dataset import Dataset
+from nsode_jax.fitting.derivative import derivative_form
 from nsode_jax.fitting.fit import Fit
 from nsode_jax.fitting.holdout import held_out_error
-from nsode_jax.fitting.integral import IntegralForm
+from nsode_jax.fitting.integral import integral_form
 from nsode_jax.fitting.progress import Progress, silent
 from nsode_jax.fitting.scaling import AffineView, working_units
 from nsode_jax.fitting.trajectory_fitting import covariance
@@ -124,7 +125,7 @@ def discover(
     given = Dataset.of(trajectories)
     units = working_units(given)
     data = Dataset(tuple(units.apply(trajectory) for trajectory in given))
-    form = IntegralForm.from_dataset(data)
+    form = derivative_form(data) or integral_form(data)
     proposals: list[Proposal] = []
     for source in asked:
         progress(f"proposing laws: {source.name}", 0.0)
@@ -132,8 +133,8 @@ def discover(
     if not proposals:
         raise DiscoveryError("No usable law was proposed for this series.")
 
-    fits = refine(data, proposals, seed=seed, config=work.refine, form=form, progress=progress)
-    ranked = _in_given_units(rank(fits, data), units)
+    fits = refine(data, form, proposals, seed=seed, config=work.refine, progress=progress)
+    ranked = _in_given_units(rank(fits, data, form), units)
     if not ranked or ranked[0][0].diverged:
         raise DiscoveryError(
             f"None of the {len(proposals)} proposed laws has a solution near the data; "

@@ -7,10 +7,13 @@ the arguments of sums and products are ordered by their structure, never by the
 values of constants: so a skeleton does not depend on them. Both steps are repeated
 until nothing changes.
 
-The rules are those of SymPy's automatic evaluation for a symbol that need not be
-positive: (2*y)**0.5 is 2**0.5 * y**0.5, but (y**2)**0.5 is not y, and neither is
-log(exp(y)). In plain Python they take a twentieth of the time: SymPy asks of every new
-number and power whether it is real, positive, zero and so on.
+The rules are those of SymPy's automatic evaluation for a real symbol that need not be
+positive: (2*y)**0.5 is 2**0.5 * y**0.5, but (y**2)**0.5 is not y. Of exponentials, which
+are positive wherever they stand, they ask more: all that are multiplied are one, those
+under a power or a logarithm are taken out of it, and a power of a positive number is one,
+so 2**y * exp(y)**0.5 is exp(1.19*y), and log(exp(y)) is y. In plain Python they take a
+twentieth of the time: SymPy asks of every new number and power whether it is real,
+positive, zero and so on.
 """
 
 from __future__ import annotations
@@ -224,6 +227,7 @@ def _product(nodes: Iterable[Node]) -> Node:
     """Product with the powers of one base merged, if their exponents are like terms."""
     coefficient = 1.0
     exponents: dict[tuple[Node, Node], float] = {}  # (base, like term of exponents) -> its sum
+    exponentials: list[tuple[float, Node]] = []  # exp(u) * exp(v) = exp(u + v)
     flat = list(nodes)
     for node in flat:
         if isinstance(node, float):
@@ -233,20 +237,18 @@ def _product(nodes: Iterable[Node]) -> Node:
             flat.extend(node.factors)
         else:
             base, exponent = _base_and_exponent(node)
+            if base == _EULER:
+                exponentials.append((1.0, exponent))
+                continue
             c, like = _split(exponent)
             exponents[base, like] = _plus(exponents.get((base, like), 0.0), c)
     if coefficient == 0.0:
         return 0.0
-    factors, numbers = [], {}  # numbers: exponent -> positive numbers with this exponent
-    for (base, like), c in exponents.items():
-        if c == 0.0:
-            continue
-        exponent = _scaled(c, like)
-        if isinstance(base, float) and base > 0.0:  # 2**y * 3**y = 6**y
-            numbers[exponent] = _times(numbers.get(exponent, 1.0), base)
-        else:
-            factors.append(_power(base, exponent))
-    factors += [_power(base, exponent) for exponent, base in numbers.items()]
+    factors = [_power(base, _scaled(c, like)) for (base, like), c in exponents.items() if c]
+    if len(exponentials) == 1:
+        factors.append(Power(_EULER, exponentials[0][1]))
+    elif exponentials:
+        factors.append(_exponential(_sum(exponentials)))
     if not factors:
         return coefficient
     if len(factors) == 1:
@@ -273,6 +275,11 @@ def _power(base: Node, exponent: Node) -> Node:
         return fold("pow", (base, exponent))
     if base == _EULER:
         return _exponential(exponent)
+    if isinstance(base, Power) and base.base == _EULER:
+        return _exponential(_product([base.exponent, exponent]))
+    exponential, rest = _without_exponential(base)
+    if exponential is not None:
+        return _product([_power(exponential, exponent), _power(rest, exponent)])
     if not isinstance(exponent, float):
         return _symbolic_power(base, exponent)
     whole = exponent.is_integer()
@@ -294,11 +301,15 @@ def _power(base: Node, exponent: Node) -> Node:
 
 def _symbolic_power(base: Node, exponent: Node) -> Node:
     """A power whose exponent depends on y."""
+    if isinstance(base, float) and base > 0.0:
+        rate, constant = fold("log", (base,)), 0.0
+        if isinstance(exponent, Sum):
+            constant, exponent = exponent.constant, _sum(exponent.terms)
+        number = _nonzero(fold("pow", (base, constant)))
+        return _product([number, _exponential(_scaled(rate, exponent))])
+    if isinstance(base, float):
+        raise NotRepresentable(f"not a real number almost everywhere: {base}**x")
     coefficient, rest = _split(exponent)
-    if base == 0.0:
-        if coefficient < 0.0:
-            raise NotRepresentable("division by zero")
-        return Power(base, rest)
     factors = list(rest.factors) if isinstance(rest, Product) else [rest]
     inverse_logarithm = Power(Call("log", base), -1.0)
     if inverse_logarithm in factors:  # b**(x/log(b)) = exp(x)
@@ -307,6 +318,16 @@ def _symbolic_power(base: Node, exponent: Node) -> Node:
     if isinstance(base, Power) and isinstance(base.exponent, float) and abs(base.exponent) < 1.0:
         return _power(base.base, _scaled(base.exponent, exponent))
     return Power(base, exponent)
+
+
+def _without_exponential(node: Node) -> tuple[Node | None, Node]:
+    """The exponential in a product, None if there is none, and what it is multiplied by."""
+    if isinstance(node, Product):
+        for i, factor in enumerate(node.factors):
+            if isinstance(factor, Power) and factor.base == _EULER:
+                others = node.factors[:i] + node.factors[i + 1 :]
+                return factor, _product([node.coefficient, *others])
+    return None, node
 
 
 def _exponential(argument: Node) -> Node:
@@ -319,13 +340,28 @@ def _exponential(argument: Node) -> Node:
     taken_out = [_nonzero(fold("exp", (constant,)))] if constant else []
     kept = []
     for coefficient, term in terms:
-        if isinstance(term, Call) and term.function == "log":
-            taken_out.append(_power(term.argument, coefficient))
+        factors = list(term.factors) if isinstance(term, Product) else [term]
+        logarithms = [f for f in factors if isinstance(f, Call) and f.function == "log"]
+        if len(logarithms) == 1:  # exp(x*log(b)) = b**x
+            factors.remove(logarithms[0])
+            taken_out.append(_power(logarithms[0].argument, _product([coefficient, *factors])))
         else:
             kept.append((coefficient, term))
     if not taken_out:
         return Power(_EULER, argument)
     return _product([*taken_out, _exponential(_sum(kept))])
+
+
+def _logarithm(argument: Node) -> Node:
+    """log, with exponentials taken out of it."""
+    if isinstance(argument, float):
+        return fold("log", (argument,))
+    if isinstance(argument, Power) and argument.base == _EULER:
+        return argument.exponent
+    exponential, rest = _without_exponential(argument)
+    if exponential is not None:
+        return _sum([(1.0, exponential.exponent), (1.0, _logarithm(rest))])
+    return Call("log", argument)
 
 
 def _sine(argument: Node) -> Node:
@@ -370,7 +406,7 @@ _RULES = {
     "cos": _cosine,
     "exp": _exponential,
     "sqrt": lambda a: _power(a, 0.5),
-    "log": lambda a: Call("log", a),
+    "log": _logarithm,
     "neg": lambda a: _scaled(-1.0, a),
 }
 

@@ -15,8 +15,8 @@ from nsode_jax.expressions.expression import Expression, ExpressionError, Prefix
 from nsode_jax.expressions.operators import VARIABLE
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.integral import IntegralForm
 from nsode_jax.fitting.progress import Progress
+from nsode_jax.fitting.regression import Regression
 from nsode_jax.search.sources import Proposal
 
 MAX_DEGREE = 6
@@ -32,7 +32,7 @@ class LibrarySource:
     name: str = "library"
 
     def propose(
-        self, data: Dataset, form: IntegralForm, *, seed: int, progress: Progress
+        self, data: Dataset, form: Regression, *, seed: int, progress: Progress
     ) -> list[Proposal]:
         """All of them."""
         return [Proposal(law, Origin(self.name)) for law in library(data.size)]

@@ -14,8 +14,8 @@ from nsode_jax.expressions.constants import linear_constants
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.integral import IntegralForm
 from nsode_jax.fitting.progress import Progress
+from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.scaling import AffineView, candidate_views
 from nsode_jax.search.population import Draft, draft_laws
 from nsode_jax.search.sources import Proposal
@@ -54,7 +54,7 @@ class NetworkSource:
     name: str = "network"
 
     def propose(
-        self, data: Dataset, form: IntegralForm, *, seed: int, progress: Progress
+        self, data: Dataset, form: Regression, *, seed: int, progress: Progress
     ) -> list[Proposal]:
         """The proposals of all views that fit best, in the units of the data, best first."""
         if not (self.beams or self.samples):
@@ -70,7 +70,7 @@ class NetworkSource:
 
     def _restored(
         self,
-        form: IntegralForm,
+        form: Regression,
         views: Sequence[AffineView],
         proposed: Sequence[Sequence[tuple[Expression, float]]],
     ) -> list[Proposal]:

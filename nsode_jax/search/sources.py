@@ -9,8 +9,8 @@ from typing import Protocol
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.integral import IntegralForm
 from nsode_jax.fitting.progress import Progress
+from nsode_jax.fitting.regression import Regression
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +32,7 @@ class CandidateSource(Protocol):
     def name(self) -> str: ...
 
     def propose(
-        self, data: Dataset, form: IntegralForm, *, seed: int, progress: Progress
+        self, data: Dataset, form: Regression, *, seed: int, progress: Progress
     ) -> Sequence[Proposal]:
         """Laws for the data, in their units.
 
@@ -53,7 +53,7 @@ class GivenLaws:
     name: str = "user"
 
     def propose(
-        self, data: Dataset, form: IntegralForm, *, seed: int, progress: Progress
+        self, data: Dataset, form: Regression, *, seed: int, progress: Progress
     ) -> list[Proposal]:
         """The laws as they are."""
         return [Proposal(law, Origin(self.name)) for law in self.laws]

@@ -8,32 +8,39 @@ import numpy as np
 
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit
-from nsode_jax.selection.score import score, scores
+from nsode_jax.fitting.regression import Regression
+from nsode_jax.selection.score import residual_floor, score, scores
+
+_ALIKE_BESIDE_SOLUTIONS = 1e-4
+"""Rates that differ by this share of the largest one are alike to a solution."""
+
+_ALIKE = 3.0
+"""Likewise in an exact form, times its floor."""
 
 
 def rank(
     fits: Sequence[Fit],
     data: Dataset,
-    *,
-    same: float = 1e-6,
-    alike: float = 1e-4,
+    form: Regression,
 ) -> list[tuple[Fit, float]]:
     """Best law first, each law once.
 
     Of fits with the same skeleton (signs aside) the best stays. Of laws whose f
-    differs by less than `same` of its largest value over the observed range the
-    simplest stays, of those that differ by less than `alike` the best: they are one law
-    written in two ways, or not to be told apart. Laws that diverge come last.
+    differs by next to nothing over the observed range the simplest stays, of those that
+    differ by less than the data can show the best: they are one law written in two ways,
+    or not to be told apart. Laws that diverge come last.
 
     Args:
       fits: any number of fits.
       data: what they were fitted to.
-      same, alike: such relative differences.
+      form: the same, as it was prepared for fitting.
 
     Returns:
       Pairs of a fit and its score, lowest score first.
     """
-    values = scores(fits, data)
+    alike = _ALIKE * residual_floor(data, form) if form.exact else _ALIKE_BESIDE_SOLUTIONS
+    same = alike / 100
+    values = scores(fits, data, form)
     order = sorted(range(len(fits)), key=lambda i: (values[i], fits[i].expression.complexity, i))
     grid = data.values(64)
     kept: list[int] = []
