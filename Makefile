@@ -44,7 +44,7 @@ test-beam: $(DEV_INSTALLED)
 lint: $(DEV_INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/basedpyright
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
 train-small: $(INSTALLED)
 	$(BIN)/python -m nsode_jax.train --config small --workdir runs/small

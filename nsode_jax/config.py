@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
+import importlib.resources
+import runpy
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -61,19 +62,23 @@ def from_config_dict(config: ConfigDict) -> Config:
     Raises:
       ValueError: if a value is out of range.
     """
-    sections = {
-        name: section(**config[name]) for name, section in _SECTIONS.items() if name != "generation"
-    }
-    generation = GenerationConfig(
-        prior=sections.pop("prior"), solver=sections.pop("solver"), **config.generation
+    values = config.to_dict()
+    return Config(
+        GenerationConfig(
+            prior=EquationPrior(**values["prior"]),
+            solver=SolverConfig(**values["solver"]),
+            **values["generation"],
+        ),
+        CorruptionConfig(**values["corruption"]),
+        ModelConfig(**values["model"]),
+        TrainingConfig(**values["training"]),
     )
-    return Config(generation=generation, **sections)
 
 
 def shipped() -> dict[str, Path]:
     """The config files that come with the package, by name."""
-    folders = importlib.util.find_spec("nsode_jax.configs").submodule_search_locations
-    files = sorted(path for folder in folders for path in Path(folder).glob("*.py"))
+    folder = importlib.resources.files("nsode_jax.configs")
+    files = sorted(Path(str(file)) for file in folder.iterdir() if file.name.endswith(".py"))
     return {path.stem: path for path in files if path.stem != "__init__"}
 
 
@@ -103,10 +108,7 @@ def load(name_or_path: str | Path) -> Config:
       ValueError: if a value is out of range.
     """
     path = find(name_or_path)
-    spec = importlib.util.spec_from_file_location(f"nsode_config_{path.stem}", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return from_config_dict(module.get_config())
+    return from_config_dict(runpy.run_path(str(path))["get_config"]())
 
 
 def flags_parser(program: str) -> Callable[[Sequence[str]], list[str]]:

@@ -89,7 +89,7 @@ def _write_dataset(data_dir: Path, config, workers, progress) -> None:
         NsodeConfig,
     )
 
-    name = Path(flags.FLAGS["config"].config_filename).stem
+    name = Path(config_flags.get_config_filename(flags.FLAGS["config"])).stem
     named = name if name in CONFIG_NAMES else NsodeConfig(name=name, generation=config)
     builder = Builder(config=named, data_dir=str(data_dir))
     complete = Path(builder.data_path).exists()

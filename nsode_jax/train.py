@@ -47,7 +47,8 @@ def _describe_one_job(values: dict[str, object]) -> bool:
     ["num_processes", "process_id"], "--process_id must be below --num_processes"
 )
 def _is_one_of_them(values: dict[str, int | None]) -> bool:
-    return None in values.values() or values["process_id"] < values["num_processes"]
+    number, processes = values["process_id"], values["num_processes"]
+    return number is None or processes is None or number < processes
 
 
 @flags.validator("coordinator", "it must be HOST:PORT")
@@ -71,6 +72,8 @@ def main(argv: list[str]) -> int:
     from nsode_jax.training.loop import Stop, train_to_end
     from nsode_jax.training.parallel import CannotJoin, joined_processes
 
+    workdir = _WORKDIR.value
+    assert workdir is not None  # `run` requires it.
     with contextlib.ExitStack() as stack:
         try:
             if _DISTRIBUTED.value:
@@ -87,7 +90,7 @@ def main(argv: list[str]) -> int:
                     flush=True,
                 )
             sections = (config.generation, config.corruption, config.model, config.training)
-            end = train_to_end(*sections, _WORKDIR.value)
+            end = train_to_end(*sections, workdir)
         # Exceptions of this process alone must end the others too, so they leave the stack.
         except (CannotJoin, OSError, ValueError) as error:
             print(f"nsode_jax.train: error: {error}", file=sys.stderr)

@@ -71,6 +71,12 @@ class Builder(tfds.core.GeneratorBasedBuilder):
         super().__init__(**kwargs)
         self._processes, self._progress = processes, progress
 
+    @property
+    def _generation(self) -> GenerationConfig:
+        config = self.builder_config
+        assert isinstance(config, NsodeConfig)
+        return config.generation
+
     def _info(self) -> tfds.core.DatasetInfo:
         return self.dataset_info_from_configs(
             description="Trajectories of random ODEs dy/dt = f(y) for training NSODE.",
@@ -79,7 +85,7 @@ class Builder(tfds.core.GeneratorBasedBuilder):
         )
 
     def _split_generators(self, dl_manager: tfds.download.DownloadManager):
-        config = self.builder_config.generation
+        config = self._generation
         with Workers(self._processes) as workers:
             bank = SkeletonBank.draw(config, workers, progress=self._progress)
         return {split: self._generate_examples(bank.work(config, split)) for split in SPLITS}
@@ -100,11 +106,11 @@ class Builder(tfds.core.GeneratorBasedBuilder):
             # Imported late: Beam is an extra.
             from nsode_jax.data_builders.nsode.beam_examples import beam_examples
 
-            return beam_examples(self.builder_config.generation, work)
+            return beam_examples(self._generation, work)
         return self._examples(work)
 
     def _examples(self, work: list[tuple[str, int]]) -> Iterator[tuple[str, dict]]:
-        solve = functools.partial(skeleton_records, self.builder_config.generation)
+        solve = functools.partial(skeleton_records, self._generation)
         with Workers(self._processes) as workers:
             for done, (records, _) in enumerate(workers.map(solve, work), 1):
                 self._progress("solutions", done, len(work))

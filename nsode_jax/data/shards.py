@@ -38,7 +38,7 @@ from nsode_jax.system.files import write_atomically
 
 with extra("train", "writing a data set"):
     import tensorflow_datasets as tfds
-    from array_record.python import array_record_module
+    from array_record.python.array_record_module import ArrayRecordWriter
 
 SPLITS = ("train", "validation")
 
@@ -239,7 +239,7 @@ def _write_shard(task: _Task) -> None:
     count = size = 0
     partial = task.path.with_name(f"{task.path.name}.{os.getpid()}.partial")
     try:
-        writer = array_record_module.ArrayRecordWriter(str(partial), _WRITER_OPTIONS)
+        writer = ArrayRecordWriter(str(partial), _WRITER_OPTIONS)
         try:
             for work in task.work:
                 records, counts = skeleton_records(task.config, work)

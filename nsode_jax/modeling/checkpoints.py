@@ -78,7 +78,7 @@ class TrainingCheckpoints:
     def record(self) -> dict[str, Any]:
         """The record of the newest checkpoint."""
         args = ocp.args.Composite(data=ocp.args.JsonRestore())
-        return self._manager.restore(self.latest_step(), args=args).data
+        return self._manager.restore(self.latest_step(), args=args)["data"]
 
     def state(self, like: Any) -> Any:
         """The state of the newest checkpoint.
@@ -88,7 +88,7 @@ class TrainingCheckpoints:
             (Without one Orbax returns optimizer states as plain lists.)
         """
         args = ocp.args.Composite(state=ocp.args.StandardRestore(like))
-        return self._manager.restore(self.latest_step(), args=args).state
+        return self._manager.restore(self.latest_step(), args=args)["state"]
 
     def close(self) -> None:
         """Waits for saves in the background."""

@@ -41,8 +41,9 @@ class RunLogger:
     def write(self, step: int, kind: str, metrics: Mapping[str, float]) -> None:
         """Logs metrics of a kind (`train`, `validation`) at a step; null if not finite."""
         values = {name: float(value) for name, value in metrics.items()}
-        for name, value in values.items() if self._writer else ():
-            self._writer.add_scalar(f"{kind}/{name}", value, step)
+        if self._writer:
+            for name, value in values.items():
+                self._writer.add_scalar(f"{kind}/{name}", value, step)
         strict = {name: v if math.isfinite(v) else None for name, v in values.items()}
         self._lines.write(json.dumps({"step": step, "kind": kind, **strict}) + "\n")
 
