@@ -8,8 +8,7 @@ long, found twice as many of ODEBench's skeletons with it.
 """
 
 from ml_collections import ConfigDict
-
-from configs import base
+from nsode_jax.configs import base
 
 
 def get_config() -> ConfigDict:

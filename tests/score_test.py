@@ -28,7 +28,10 @@ FORM = integral_form(DATA)
 SPREAD = DATA.y.std()
 
 
-def _fit(text: str, relative_rms: float, origin: Origin = Origin("test")) -> Fit:
+ORIGIN = Origin("test")
+
+
+def _fit(text: str, relative_rms: float, origin: Origin = ORIGIN) -> Fit:
     r2 = 1 - relative_rms**2 if math.isfinite(relative_rms) else -math.inf
     return Fit(Expression.from_infix(text), (3.0,), relative_rms * SPREAD, r2, True, origin)
 

@@ -170,7 +170,7 @@ _UNITS = (
 )
 
 
-def _as_times(values: Sequence) -> tuple[Float[np.ndarray, " time"], list[str]]:
+def _as_times(values: Sequence | np.ndarray) -> tuple[Float[np.ndarray, " time"], list[str]]:
     """Times as float64, and a note if they were not numbers."""
     times = _as_vector(values, "times")
     if times.dtype.kind not in "mM":
@@ -180,15 +180,15 @@ def _as_times(values: Sequence) -> tuple[Float[np.ndarray, " time"], list[str]]:
     return numbers, [f"The times are {kind}; they were converted to {unit}."]
 
 
-def _as_vector(values: Sequence, what: str) -> np.ndarray:
+def _as_vector(values: Sequence | np.ndarray, what: str) -> np.ndarray:
     """A vector of some type that NumPy calculates with; dates in UTC."""
     try:
-        array = values
         if isinstance(values, np.ma.MaskedArray):
-            dated = values.dtype.kind in "mM"
-            array = values if dated else values.astype(np.float64)
-            array = array.filled(np.array("NaT", array.dtype) if dated else np.nan)
-        array = np.asarray(array)
+            if values.dtype.kind in "mM":
+                values = values.filled("NaT")
+            else:
+                values = np.where(values.mask, np.nan, values.data.astype(np.float64))
+        array = np.asarray(values)
         if array.dtype.kind == "O":
             array = _from_objects(array)
     except TrajectoryError:
