@@ -64,7 +64,9 @@ class Trajectory:
 
 
 def clean(
-    t: Sequence[float] | Float[np.ndarray, " time"], y: Sequence[float] | Float[np.ndarray, " time"]
+    t: Sequence[float] | Float[np.ndarray, " time"],
+    y: Sequence[float] | Float[np.ndarray, " time"],
+    fewest: int = MIN_POINTS,
 ) -> tuple[Trajectory, tuple[str, ...]]:
     """Makes a trajectory of raw times and values, and says what was done to them.
 
@@ -76,12 +78,13 @@ def clean(
       t: times `[time]`, in any order: numbers, dates or durations, in a list, an array
         or a column of pandas.
       y: values `[time]`: numbers, likewise.
+      fewest: points that must remain; less than `MIN_POINTS` for one of several series.
 
     Returns:
       The trajectory, and one sentence for each thing that was done.
 
     Raises:
-      TrajectoryError: if fewer than `MIN_POINTS` points remain, if the values are
+      TrajectoryError: if fewer than `fewest` points remain, if the values are
         constant, or if values or times are too large or too close together to
         compute with in float64.
     """
@@ -97,7 +100,7 @@ def clean(
             "infinite."
         )
         t, y = t[usable], y[usable]
-    _require_enough(t.size, f"after {count(dropped, 'row')} dropped" if dropped else "")
+    _require_enough(t.size, fewest, f"after {count(dropped, 'row')} dropped" if dropped else "")
     _require_computable(t, "times")
     _require_computable(y, "values")
 
@@ -123,7 +126,7 @@ def clean(
         )
         t = t[np.concatenate([[True], new])]
         y = np.bincount(group, weights=y) / size
-        _require_enough(t.size, "with different times")
+        _require_enough(t.size, fewest, "with different times")
 
     if np.ptp(y) <= CONSTANT_RELATIVE_RANGE * np.abs(y).max():
         raise TrajectoryError(
@@ -262,11 +265,11 @@ def _not_numbers(what: str) -> TrajectoryError:
     return TrajectoryError(f"The {what} must be a list of real numbers.")
 
 
-def _require_enough(points: int, circumstance: str) -> None:
-    if points < MIN_POINTS:
+def _require_enough(points: int, fewest: int, circumstance: str) -> None:
+    if points < fewest:
         circumstance = f" {circumstance}" if circumstance else ""
         raise TrajectoryError(
-            f"Only {count(points, 'usable point')}{circumstance}; at least {MIN_POINTS} points "
+            f"Only {count(points, 'usable point')}{circumstance}; at least {fewest} points "
             "are needed."
         )
 
