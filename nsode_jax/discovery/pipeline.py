@@ -27,10 +27,11 @@ from nsode_jax.fitting.scaling import AffineView, working_units
 from nsode_jax.fitting.trajectory_fitting import covariance
 from nsode_jax.reporting.diagnostics import verdict
 from nsode_jax.reporting.result import Candidate, Discovery
+from nsode_jax.search.enumeration import EnumerationSource
 from nsode_jax.search.library import LibrarySource
 from nsode_jax.search.network import NetworkSource
 from nsode_jax.search.refine import RefineConfig, fit_asked_for, refine
-from nsode_jax.search.sources import CandidateSource, GivenLaws, Proposal
+from nsode_jax.search.sources import CandidateSource, GivenLaws, Proposal, Restriction
 from nsode_jax.selection.ranking import rank
 from nsode_jax.selection.score import posterior_probabilities
 
@@ -52,26 +53,38 @@ class Effort:
     Attributes:
       beams: width of the beam search, per view of the data.
       samples: laws drawn from the network beside it, per view.
+      symbols: up to so many symbols every law is fitted.
+      beyond: so many skeletons of more symbols are fitted too, the commonest.
       refine: what happens to them.
     """
 
     beams: int
     samples: int
+    symbols: int
+    beyond: int
     refine: RefineConfig
 
 
 EFFORTS: dict[str, Effort] = {
     "fast": Effort(
-        16, 16, RefineConfig(generations=3, children=128, matched=20, polished=10, returned=50)
+        beams=16,
+        samples=16,
+        symbols=5,
+        beyond=0,
+        refine=RefineConfig(generations=3, children=128, matched=20, polished=10, returned=50),
     ),
-    "default": Effort(64, 64, RefineConfig()),
+    "default": Effort(beams=64, samples=64, symbols=6, beyond=12_000, refine=RefineConfig()),
     "thorough": Effort(
-        256, 256, RefineConfig(generations=40, children=512, matched=120, polished=30, returned=200)
+        beams=256,
+        samples=256,
+        symbols=7,
+        beyond=60_000,
+        refine=RefineConfig(generations=40, children=512, matched=120, polished=30, returned=200),
     ),
 }
 """By name; "thorough" takes minutes."""
 
-SOURCES = ("network", "library")
+SOURCES = ("network", "enumeration", "library")
 """Names of the sources of candidates, in the order in which they are asked."""
 
 
@@ -85,6 +98,8 @@ def discover(
     weights: str = "small",
     beams: int | None = None,
     samples: int | None = None,
+    operators: Sequence[str] | None = None,
+    max_symbols: int | None = None,
     seed: int = 0,
     progress: Progress = silent,
 ) -> Discovery:
@@ -104,6 +119,8 @@ def discover(
       beams: proposals of the network's beam search per view of the data; by the effort
         if left out. With neither beams nor samples the network is not even loaded.
       samples: laws drawn from the network per view, beside those; likewise.
+      operators: that laws may use beside + - * /, such as ("pow", "exp"); all if left out.
+      max_symbols: most operators, variables and constants of a law.
       seed: seed of everything random.
       progress: called with a stage and the share done of it, in [0, 1].
 
@@ -119,7 +136,8 @@ def discover(
     started = time.monotonic()
     work = _work(effort, beams, samples)
     own = [Expression.from_infix(law) if isinstance(law, str) else law for law in candidates]
-    asked = _sources(sources, weights, work)
+    restriction = Restriction(None if operators is None else frozenset(operators), max_symbols)
+    asked = _sources(sources, weights, work, restriction)
     if not (asked or own):
         raise ValueError("without beams, samples and other sources there is no law to try")
     trajectories, notes = read_series(t, y)
@@ -132,13 +150,24 @@ def discover(
     if own:
         asked.insert(0, GivenLaws(tuple(_in_working_units(law, units) for law in own)))
     proposals: list[Proposal] = []
+    tried = []
     for source in asked:
         progress(f"proposing laws: {source.name}", 0.0)
-        proposals += source.propose(data, form, seed=seed, progress=progress)
+        proposed = source.propose(data, form, seed=seed, progress=progress)
+        proposals += proposed.laws
+        tried.append(proposed.tried)
     if not proposals:
         raise DiscoveryError("No usable law was proposed for this series.")
 
-    fits = refine(data, form, proposals, seed=seed, config=work.refine, progress=progress)
+    fits = refine(
+        data,
+        form,
+        proposals,
+        seed=seed,
+        config=work.refine,
+        restriction=restriction,
+        progress=progress,
+    )
     fits += [fit_asked_for(data, form, proposal) for proposal in proposals[: len(own)]]
     ranked = _in_given_units(rank(fits, data, form), units)
     if not ranked or ranked[0][0].diverged:
@@ -147,7 +176,7 @@ def discover(
             "try a greater effort or another seed."
         )
     found = _candidates(ranked, given, tuple(float(series.t[0]) for series in trajectories))
-    notes = (*notes, *verdict(found, trajectories))
+    notes = (*notes, f"Tried: {'; '.join(tried)}.", *verdict(found, trajectories))
     return Discovery(found, trajectories, notes, time.monotonic() - started)
 
 
@@ -172,6 +201,7 @@ def _sources(
     sources: Sequence[str | CandidateSource],
     weights: str,
     work: Effort,
+    restriction: Restriction,
 ) -> list[CandidateSource]:
     """What the names stand for.
 
@@ -180,6 +210,7 @@ def _sources(
     """
     known: dict[str, CandidateSource] = {
         "network": NetworkSource(weights, work.beams, work.samples),
+        "enumeration": EnumerationSource(work.symbols, work.beyond, restriction),
         "library": LibrarySource(),
     }
     asked: list[CandidateSource] = []

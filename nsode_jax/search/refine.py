@@ -24,7 +24,7 @@ from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.trajectory_fitting import NO_FIT, ROUGH, fit_trajectories, polished_fit
 from nsode_jax.search.evolution import evolve, restart
 from nsode_jax.search.population import Draft, Population, draft_laws
-from nsode_jax.search.sources import Proposal
+from nsode_jax.search.sources import UNRESTRICTED, Proposal, Restriction
 from nsode_jax.search.variants import (
     factored_law,
     rounded_laws,
@@ -63,6 +63,7 @@ def refine(
     *,
     seed: int = 0,
     config: RefineConfig | None = None,
+    restriction: Restriction = UNRESTRICTED,
     progress: Progress = silent,
 ) -> list[Fit]:
     """Fits the constants of proposed laws and of laws near them.
@@ -76,6 +77,7 @@ def refine(
         every term.
       seed: seed of the search.
       config: how much work to do.
+      restriction: which laws are considered.
       progress: told what is going on.
 
     Returns:
@@ -86,7 +88,7 @@ def refine(
     rng = np.random.default_rng(seed)
 
     progress("fitting constants", 0.0)
-    population = Population(form)
+    population = Population(form, restriction)
     population.add(draft_laws(form, proposals))
     relatives = [
         Proposal(with_coefficients(draft.expression), draft.origin.descendant())

@@ -130,8 +130,7 @@ class NamedLaw:
         """Whether parameters have the signs and the order that the law asks for."""
         by_name = dict(zip(self.formula.names, values))
         return all(
-            math.isfinite(v) and (v > 0 or not p.positive)
-            for p, v in zip(self.parameters, values)
+            math.isfinite(v) and (v > 0 or not p.positive) for p, v in zip(self.parameters, values)
         ) and all(by_name[small] < by_name[large] for small, large in self.order)
 
     def draw(self, rng: np.random.Generator) -> list[float]:

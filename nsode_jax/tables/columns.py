@@ -13,9 +13,7 @@ from nsode_jax.tables.numbers import not_numbers
 from nsode_jax.tables.sheet import Sheet
 from nsode_jax.tables.times import are_dates
 
-_NAMED_AS_TIME = re.compile(
-    r"(t|time|times|zeit|temps|tiempo|timestamp)([^a-z].*)?", re.IGNORECASE
-)
+_NAMED_AS_TIME = re.compile(r"(t|time|times|zeit|temps|tiempo|timestamp)([^a-z].*)?", re.IGNORECASE)
 _ROW_NAMES = ("", "Unnamed: 0", "rownames", "index")
 
 

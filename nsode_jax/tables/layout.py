@@ -102,7 +102,9 @@ def _is_filled(line: str) -> bool:
 
 def _told_delimiter(lines: list[str]) -> tuple[list[str], tuple[str, ...]]:
     """The lines, and the delimiters that come into question: spreadsheets write `sep=;` first."""
-    told = re.fullmatch(r"\"?sep=(.)\"?[\s,;]*", lines[0].strip(" "), re.IGNORECASE) if lines else None
+    told = (
+        re.fullmatch(r"\"?sep=(.)\"?[\s,;]*", lines[0].strip(" "), re.IGNORECASE) if lines else None
+    )
     if told is None or told[1] not in _DELIMITERS:
         return lines, _DELIMITERS
     return ["", *lines[1:]], (told[1],)

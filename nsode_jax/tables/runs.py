@@ -27,9 +27,7 @@ def runs(t: Float[np.ndarray, " row"]) -> Int[np.ndarray, " row"]:
     parts = np.split(t[known], breaks + 1)
     if len(parts) < 2 or min(map(len, parts)) < _FEWEST:
         return numbers
-    overlaps = [
-        max(a.min(), b.min()) < min(a.max(), b.max()) for a, b in zip(parts, parts[1:])
-    ]
+    overlaps = [max(a.min(), b.min()) < min(a.max(), b.max()) for a, b in zip(parts, parts[1:])]
     if not any(overlaps):
         return numbers
     numbers[known[breaks + 1]] = 1

@@ -173,9 +173,7 @@ def _as_groups(broken: np.ndarray) -> bool:
     return bool((whole & (1 <= np.abs(broken)) & (np.abs(broken) < 1000)).all())
 
 
-def _mark_by_neighbours(
-    numbers: Sequence[str | None], said: list[str], mark: str
-) -> str | None:
+def _mark_by_neighbours(numbers: Sequence[str | None], said: list[str], mark: str) -> str | None:
     """The decimal mark for which whole numbers and grouped ones continue each other."""
     known = [(n, s) for n, s in zip(numbers, said) if n]
     jumps = {}

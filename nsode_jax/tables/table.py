@@ -20,7 +20,7 @@ from nsode_jax.dynamics.trajectory import (
 from nsode_jax.tables.columns import choose_columns
 from nsode_jax.tables.numbers import Numbers, read_numbers
 from nsode_jax.tables.runs import RESTART, require_no_long_table, require_one_series, runs
-from nsode_jax.tables.separators import AS_FOUND, Convention
+from nsode_jax.tables.separators import Convention
 from nsode_jax.tables.sheet import Sheet
 from nsode_jax.tables.sources import open_table
 from nsode_jax.tables.times import are_dates, read_times
@@ -201,9 +201,7 @@ def _value_name(sheet: Sheet, columns: Sequence[int], values: Numbers) -> str:
     return f"{name} [{unit}]" if name and unit else name or "y"
 
 
-def _require_one(
-    sheet: Sheet, time: int, value: int, t: Numbers, y: Numbers, free: bool
-) -> None:
+def _require_one(sheet: Sheet, time: int, value: int, t: Numbers, y: Numbers, free: bool) -> None:
     usable = np.isfinite(t.values) & (np.isfinite(y.values) | y.below | y.above)
     if usable.any():
         require_one_series(sheet, time, value, t.values, usable)
