@@ -8,7 +8,9 @@ values of constants: so a skeleton does not depend on them. Both steps are repea
 until nothing changes.
 
 The rules are those of SymPy's automatic evaluation for a real symbol that need not be
-positive: (2*y)**0.5 is 2**0.5 * y**0.5, but (y**2)**0.5 is not y. Of exponentials, which
+positive: (2*y)**0.5 is 2**0.5 * y**0.5, but (y**2)**0.5 is not y. They go on where
+numbers are real: (y**3)**0.5 is y**1.5, and log(1/y) is -log(y), neither of which has
+values below 0. Of exponentials, which
 are positive wherever they stand, they ask more: all that are multiplied are one, those
 under a power or a logarithm are taken out of it, and a power of a positive number is one,
 so 2**y * exp(y)**0.5 is exp(1.19*y), and log(exp(y)) is y. In plain Python they take a
@@ -283,14 +285,11 @@ def _power(base: Node, exponent: Node) -> Node:
     exponential, rest = _without_exponential(base)
     if exponential is not None:
         return _product([_power(exponential, exponent), _power(rest, exponent)])
+    whole = isinstance(exponent, float) and exponent.is_integer()
+    if isinstance(base, Power) and (whole or _is_positive_with_its_base(base)):
+        return _power(base.base, _product([base.exponent, exponent]))
     if not isinstance(exponent, float):
         return _symbolic_power(base, exponent)
-    whole = exponent.is_integer()
-    if isinstance(base, Power):
-        # With an inner exponent below 1 the base has a root, so it is not negative.
-        inner = base.exponent
-        if whole or (isinstance(inner, float) and abs(inner) < 1.0):
-            return _power(base.base, _scaled(exponent, inner))
     if isinstance(base, Product):
         if whole:
             number = _nonzero(fold("pow", (base.coefficient, exponent)))
@@ -318,9 +317,12 @@ def _symbolic_power(base: Node, exponent: Node) -> Node:
     if inverse_logarithm in factors:  # b**(x/log(b)) = exp(x)
         factors.remove(inverse_logarithm)
         return _exponential(_product([coefficient, *factors]))
-    if isinstance(base, Power) and isinstance(base.exponent, float) and abs(base.exponent) < 1.0:
-        return _power(base.base, _scaled(base.exponent, exponent))
     return Power(base, exponent)
+
+
+def _is_positive_with_its_base(power: Power) -> bool:
+    """Whether x**c is positive just where x is: not if c is even, and y**2 = (-y)**2."""
+    return isinstance(power.exponent, float) and power.exponent % 2.0 != 0.0
 
 
 def _without_exponential(node: Node) -> tuple[Node | None, Node]:
@@ -356,9 +358,11 @@ def _exponential(argument: Node) -> Node:
 
 
 def _logarithm(argument: Node) -> Node:
-    """log, with exponentials taken out of it."""
+    """log, with exponentials and exponents taken out of it."""
     if isinstance(argument, float):
         return fold("log", (argument,))
+    if isinstance(argument, Power) and _is_positive_with_its_base(argument):
+        return _scaled(argument.exponent, _logarithm(argument.base))
     if isinstance(argument, Power) and argument.base == _EULER:
         return argument.exponent
     exponential, rest = _without_exponential(argument)
