@@ -26,9 +26,10 @@ T = np.linspace(0.0, 4.0, 50)
 DATA = Dataset.of([Trajectory(T, 0.3 + np.exp(-T) * math.pi)])
 FORM = integral_form(DATA)
 SPREAD = DATA.y.std()
+ORIGIN = Origin("test")
 
 
-def _fit(text: str, relative_rms: float, origin: Origin = Origin("test")) -> Fit:
+def _fit(text: str, relative_rms: float, origin: Origin = ORIGIN) -> Fit:
     r2 = 1 - relative_rms**2 if math.isfinite(relative_rms) else -math.inf
     return Fit(Expression.from_infix(text), (3.0,), relative_rms * SPREAD, r2, True, origin)
 
