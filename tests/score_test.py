@@ -26,8 +26,6 @@ T = np.linspace(0.0, 4.0, 50)
 DATA = Dataset.of([Trajectory(T, 0.3 + np.exp(-T) * math.pi)])
 FORM = integral_form(DATA)
 SPREAD = DATA.y.std()
-
-
 ORIGIN = Origin("test")
 
 
