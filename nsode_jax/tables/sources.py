@@ -141,9 +141,9 @@ def _read_hdf(raw: bytes) -> pd.DataFrame:
     with h5py.File(io.BytesIO(raw), "r") as file:
         datasets = {}
         file.visititems(
-            lambda name, node: datasets.update({name: node})
-            if isinstance(node, h5py.Dataset)
-            else None
+            lambda name, node: (
+                datasets.update({name: node}) if isinstance(node, h5py.Dataset) else None
+            )
         )
         for name, node in datasets.items():
             items = datasets.get(name.removesuffix("_values") + "_items")
@@ -155,7 +155,9 @@ def _read_hdf(raw: bytes) -> pd.DataFrame:
             elif node.ndim == 1 and "axis" not in name and "_level" not in name:
                 columns[name.rpartition("/")[2]] = np.asarray(node)
         order = next((node for name, node in datasets.items() if name.endswith("axis0")), None)
-        order = [] if order is None else [bytes(label).decode("utf-8", "replace") for label in order]
+        order = (
+            [] if order is None else [bytes(label).decode("utf-8", "replace") for label in order]
+        )
     lengths = [len(column) for column in columns.values()]
     if not lengths:
         raise ValueError("it holds no vectors of numbers")

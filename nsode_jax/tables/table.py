@@ -20,7 +20,7 @@ from nsode_jax.dynamics.trajectory import (
 from nsode_jax.tables.columns import choose_columns
 from nsode_jax.tables.numbers import Numbers, read_numbers
 from nsode_jax.tables.runs import RESTART, require_no_long_table, require_one_series, runs
-from nsode_jax.tables.separators import AS_FOUND, Convention
+from nsode_jax.tables.separators import Convention
 from nsode_jax.tables.sheet import Sheet
 from nsode_jax.tables.sources import open_table
 from nsode_jax.tables.times import are_dates, read_times
@@ -201,9 +201,7 @@ def _value_name(sheet: Sheet, columns: Sequence[int], values: Numbers) -> str:
     return f"{name} [{unit}]" if name and unit else name or "y"
 
 
-def _require_one(
-    sheet: Sheet, time: int, value: int, t: Numbers, y: Numbers, free: bool
-) -> None:
+def _require_one(sheet: Sheet, time: int, value: int, t: Numbers, y: Numbers, free: bool) -> None:
     usable = np.isfinite(t.values) & (np.isfinite(y.values) | y.below | y.above)
     if usable.any():
         require_one_series(sheet, time, value, t.values, usable)
@@ -265,9 +263,7 @@ def _read_part(
         notes.append(f"{count(outside, 'row')} outside the chosen window left out.")
     try:
         inside &= ~_text_rows(t, y)
-        dropped = int((part.rows & _text_rows(t, y)).sum())
-        if dropped:
-            notes.append(f"{count(dropped, 'row')} of text among the data skipped.")
+        notes += _on_text(sheet, part.column, part.rows & _text_rows(t, y))
         notes += _require_readable(sheet, time, t.unreadable | t.below | t.above, inside, "time")
         notes += _require_readable(sheet, part.column, y.unreadable, inside, "number")
         limited = inside & (y.below | y.above) & np.isfinite(t.values)
@@ -296,6 +292,20 @@ def _text_rows(t: Numbers, y: Numbers) -> Bool[np.ndarray, " row"]:
     return nothing & (t.unreadable | y.unreadable)
 
 
+def _on_text(sheet: Sheet, column: int, rows: np.ndarray) -> list[str]:
+    """Notes on lines of text among the data, and on another name of the column there."""
+    found = np.flatnonzero(rows)
+    if not found.size:
+        return []
+    notes = [f"{count(found.size, 'row')} of text among the data skipped."]
+    titles = [row for row in found if sheet.frame.loc[sheet.frame.index[row]].notna().all()]
+    if titles and sheet.names[column] not in ("", name := sheet.cell(titles[-1], column)):
+        notes.append(
+            f"Below {sheet.place(titles[-1])} the column {sheet.label(column)} is named {name!r}."
+        )
+    return notes
+
+
 def _require_readable(
     sheet: Sheet, column: int, bad: np.ndarray, inside: np.ndarray, what: str
 ) -> list[str]:
@@ -318,7 +328,7 @@ def _require_readable(
     if at_end or wrong.size > max(1, _FEW * rows.size):
         where = "at an end of the series" if at_end else f"among {rows.size}"
         raise TrajectoryError(
-            f"{cells} {where}: {shown}. Write them as numbers, or NA where a value is missing."
+            f"{cells} {where}: {shown}. Write them as the others, or NA where nothing was measured."
         )
     return [f"{cells}, counted as missing ({'first: ' if wrong.size > 1 else ''}{shown})."]
 

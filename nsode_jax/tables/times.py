@@ -7,7 +7,6 @@ import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
 
 from nsode_jax.dynamics.trajectory import TrajectoryError, count, elapsed
 from nsode_jax.tables.numbers import Numbers
