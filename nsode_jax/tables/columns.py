@@ -73,7 +73,9 @@ def choose_columns(
         chosen = numbers
     elif not chosen:
         after = [column for column in numbers if time is None and column > chosen_time]
-        chosen = [(after or numbers)[0]]
+        after = after or numbers
+        # Plate readers put the temperature of the chamber between time and wells.
+        chosen = [next((c for c in after if not _of_chamber(sheet, c)), after[0])]
         if len(usable) > 2 or sum(map(bool, sheet.names)) > 2:
             notes.append(
                 f"The file has more than two columns; {sheet.label(chosen_time)} was taken as the "
@@ -129,6 +131,10 @@ def _choose_time(
     if chosen != free[0] and reason:
         notes.append(f"Column {sheet.label(chosen)} was taken as the time, {reason}.")
     return chosen, notes
+
+
+def _of_chamber(sheet: Sheet, column: int) -> bool:
+    return re.fullmatch(r"temp(erature)?\b.*", sheet.names[column], re.IGNORECASE) is not None
 
 
 def _find_columns(sheet: Sheet, wanted: str, several: bool) -> list[int]:

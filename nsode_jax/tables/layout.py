@@ -26,7 +26,8 @@ _DELIMITERS = ("\t", ";", ",", " ")  # In order of preference.
 _UNITS = re.compile(
     r"[\[(].*[\])]|[-\u2013#1]|%|a\.?u\.?|od(_?\d+)?"
     r"|(sec|min|hrs?|hours?|days?|yrs?|years?|seconds?|minutes?)"
-    r"|[kmcnp\u00b5\u03bcMGu]?(s|h|d|a|g|l|L|m|M|mol|V|A|K|Pa|J|W|Hz|Da|U|T|N|bar)([/*^ .\u00b2\u00b3-].{0,8})?"
+    r"|[kmcnp\u00b5\u03bcMGu]?(s|h|d|a|g|l|L|m|M|mol|V|A|K|Pa|J|W|Hz|Da|U|T|N|bar)"
+    r"([/*^ .\u00b2\u00b3-].{0,8})?"
     r"|\u00b0[CF]|[CF]|mmHg|rpm|counts?|cells?(/.*)?|cfu(/.*)?",
 )
 
@@ -144,6 +145,11 @@ def _lay_out(lines: list[str], delimiter: str, file: str) -> _Layout:
     start = next((i for i, begun in enumerate(begins) if begun), 1)
     if _is_numbered_header(kinds[start:], width):
         start += 1
+    # A full row that begins with a number is one of the data, though it may hold a word.
+    while start and width > 1 and len(rows[start - 1]) == width and kinds[start - 1][0] in DATA:
+        if "missing" in kinds[start - 1]:
+            break
+        start -= 1
 
     columns = [Counter(row[c] for row in kinds[start:] if c < len(row)) for c in range(width)]
     usable = sum(usual_kind(column) != "text" for column in columns)

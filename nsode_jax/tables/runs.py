@@ -27,7 +27,11 @@ def runs(t: Float[np.ndarray, " row"]) -> Int[np.ndarray, " row"]:
     parts = np.split(t[known], breaks + 1)
     if len(parts) < 2 or min(map(len, parts)) < _FEWEST:
         return numbers
-    overlaps = [max(a.min(), b.min()) < min(a.max(), b.max()) for a, b in zip(parts, parts[1:])]
+    # One mistyped time is no new start: two rows at least must fall into the run before.
+    overlaps = [
+        ((a.min() <= b) & (b <= a.max())).sum() > 1 or ((b.min() <= a) & (a <= b.max())).all()
+        for a, b in zip(parts, parts[1:])
+    ]
     if not any(overlaps):
         return numbers
     numbers[known[breaks + 1]] = 1

@@ -144,19 +144,25 @@ def _of_groups(
 def _mark_of_other_columns(sheet: Sheet, column: int) -> str | None:
     """The decimal mark that the other columns show, if they agree."""
     found = set()
-    rows = np.linspace(0, len(sheet.frame) - 1, min(_SAMPLE, len(sheet.frame))).astype(int)
     for other in sheet.frame.columns:
         cells = sheet.frame[other]
         if other == column or cells.dtype.kind in "iuMm":
             continue
         if cells.dtype.kind == "f":
             values = cells.to_numpy(np.float64)
-            values = values[np.isfinite(values) & (values != np.round(values))]
-            if values.size and not _as_groups(values):
-                found.add(".")
-            continue
-        matches = (NUMBER.fullmatch(str(cell).strip()) for cell in cells.iloc[rows])
-        found |= {evidence(clean_number(match["number"])) for match in matches if match}
+            if not looks_grouped(values):
+                found |= (
+                    {"."} if (np.isfinite(values) & (values != np.round(values))).any() else set()
+                )
+                continue
+        text = (str(cell).strip() for cell in sheet.text(other).iloc[:_SAMPLE])
+        matches = [NUMBER.fullmatch(cell) for cell in text]
+        numbers = [match and clean_number(match["number"]) for match in matches]
+        said = [evidence(number) if number else "" for number in numbers]
+        found |= {".", ","} & set(said)
+        groups = {s[1] for s in said if s.startswith("?")}
+        if len(groups) == 1 and not {".", ","} & set(said):
+            found |= {_mark_by_neighbours(numbers, said, groups.pop())}
     found &= {".", ","}
     return found.pop() if len(found) == 1 else None
 
@@ -182,7 +188,7 @@ def _mark_by_neighbours(numbers: Sequence[str | None], said: list[str], mark: st
         jumps[decimal] = [
             abs(b - a)
             for a, b, (_, s), (_, r) in zip(logs, logs[1:], known, known[1:])
-            if bool(s) != bool(r)
+            if bool(s) != bool(r) and 0.0 not in (a, b)
         ]
     if not jumps["."]:
         return None
@@ -194,6 +200,7 @@ def _mark_by_neighbours(numbers: Sequence[str | None], said: list[str], mark: st
 
 
 def _log(value: float) -> float:
+    """Decades of the magnitude; 0 for what has none to compare, as zero itself."""
     return float(np.log10(max(abs(value), 1.0)))
 
 

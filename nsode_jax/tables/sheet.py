@@ -72,4 +72,4 @@ class Sheet:
 def as_text(cells: pd.Series) -> pd.Series:
     """The cells as text, NaN where there is nothing or a mark of a missing value."""
     text = cells.astype("str").str.strip()
-    return text.mask([is_missing(cell) for cell in text.fillna("")])
+    return text.mask(np.array([is_missing(cell) for cell in text.fillna("")], bool))

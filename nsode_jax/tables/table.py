@@ -263,9 +263,7 @@ def _read_part(
         notes.append(f"{count(outside, 'row')} outside the chosen window left out.")
     try:
         inside &= ~_text_rows(t, y)
-        dropped = int((part.rows & _text_rows(t, y)).sum())
-        if dropped:
-            notes.append(f"{count(dropped, 'row')} of text among the data skipped.")
+        notes += _on_text(sheet, part.column, part.rows & _text_rows(t, y))
         notes += _require_readable(sheet, time, t.unreadable | t.below | t.above, inside, "time")
         notes += _require_readable(sheet, part.column, y.unreadable, inside, "number")
         limited = inside & (y.below | y.above) & np.isfinite(t.values)
@@ -294,6 +292,20 @@ def _text_rows(t: Numbers, y: Numbers) -> Bool[np.ndarray, " row"]:
     return nothing & (t.unreadable | y.unreadable)
 
 
+def _on_text(sheet: Sheet, column: int, rows: np.ndarray) -> list[str]:
+    """Notes on lines of text among the data, and on another name of the column there."""
+    found = np.flatnonzero(rows)
+    if not found.size:
+        return []
+    notes = [f"{count(found.size, 'row')} of text among the data skipped."]
+    titles = [row for row in found if sheet.frame.loc[sheet.frame.index[row]].notna().all()]
+    if titles and sheet.names[column] not in ("", name := sheet.cell(titles[-1], column)):
+        notes.append(
+            f"Below {sheet.place(titles[-1])} the column {sheet.label(column)} is named {name!r}."
+        )
+    return notes
+
+
 def _require_readable(
     sheet: Sheet, column: int, bad: np.ndarray, inside: np.ndarray, what: str
 ) -> list[str]:
@@ -316,7 +328,7 @@ def _require_readable(
     if at_end or wrong.size > max(1, _FEW * rows.size):
         where = "at an end of the series" if at_end else f"among {rows.size}"
         raise TrajectoryError(
-            f"{cells} {where}: {shown}. Write them as numbers, or NA where a value is missing."
+            f"{cells} {where}: {shown}. Write them as the others, or NA where nothing was measured."
         )
     return [f"{cells}, counted as missing ({'first: ' if wrong.size > 1 else ''}{shown})."]
 
