@@ -69,9 +69,9 @@ class Candidate:
     held_out_rms: float = math.nan
     # Arrays can be neither compared nor hashed; the fit tells laws apart without them.
     covariance: Float[np.ndarray, "constants constants"] | None = dataclasses.field(
-    origin: str = ""
         default=None, compare=False
     )
+    origin: str = ""
 
     @property
     def y0(self) -> float:
