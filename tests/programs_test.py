@@ -12,7 +12,7 @@ from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.expressions.operators import OPERATORS, VARIABLE
 from nsode_jax.expressions.sampling import EquationPrior, sample_expression
 from nsode_jax.fitting import programs
-from nsode_jax.fitting.programs import LARGE, ProgramError, pack
+from nsode_jax.fitting.programs import LARGE, SMALL, ProgramError, pack
 
 Y = np.array([-2.3, -0.7, 0.31, 1.9, 3.7])
 
@@ -163,6 +163,20 @@ def test_what_is_too_large_is_refused():
     too_many = " + ".join(f"{i}.5*y" for i in range(LARGE.constants + 1))
     with jax.enable_x64(True), pytest.raises(ProgramError, match="too large"):
         list(pack([Expression.from_infix(too_many)]))
+
+
+def test_small_programs_give_the_same_and_hold_less():
+    laws = [law for law in _expressions() if programs.fits(law, layout=SMALL)]
+    assert len(laws) > 15
+    with jax.enable_x64(True):
+        ((packed, count),) = pack(laws, layout=SMALL)
+        assert packed.layout == SMALL and count == len(laws)
+        small, slopes, _ = programs.evaluate_with_gradient(packed, packed.constants, Y)
+    values, expected, _ = _run(laws)
+    np.testing.assert_array_equal(small[:count], values)
+    np.testing.assert_array_equal(slopes[:count], expected)
+    many = Expression.from_infix(" + ".join("1.5*y" for _ in range(SMALL.constants + 1)))
+    assert programs.fits(many) and not programs.fits(many, layout=SMALL)
 
 
 def test_single_precision_is_refused():

@@ -49,10 +49,11 @@ def time_limit(seconds: float) -> Iterator[None]:
 
     Processor time, so that a busy machine does not change what is dropped. Raises
     again every tenth of a second, in case a bare `except` (mpmath has some) or a
-    destructor swallows it. Works by a signal, so only in the main thread of a process;
-    elsewhere the body runs without a limit.
+    destructor swallows it. Works by a signal: outside the main thread of a process, and
+    where there is no such timer (Windows), the body runs to its end without a limit.
     """
-    if threading.current_thread() is not threading.main_thread():
+    has_timer = hasattr(signal, "setitimer")
+    if not has_timer or threading.current_thread() is not threading.main_thread():
         yield
         return
     running = True
