@@ -47,6 +47,18 @@ def canonical_sample(prior, count, seed=0):
     return found
 
 
+def assert_same(first, second):
+    """The same tree, and constants to rounding: processors differ in the last digits of exp(3)."""
+
+    def of_kind(kind):
+        return [[t for t in e.prefix if isinstance(t, kind)] for e in (first, second)]
+
+    assert [isinstance(t, str) for t in first.prefix] == [isinstance(t, str) for t in second.prefix]
+    assert of_kind(str)[0] == of_kind(str)[1]
+    constants, others = of_kind(float)
+    assert constants == pytest.approx(others, rel=1e-14)
+
+
 @pytest.mark.parametrize(
     ("text", "canonical"),
     [
@@ -101,7 +113,7 @@ def canonical_sample(prior, count, seed=0):
     ],
 )
 def test_canonical_form(text, canonical):
-    assert canonicalize(Expression.from_infix(text)).infix == canonical
+    assert_same(canonicalize(Expression.from_infix(text)), Expression.from_infix(canonical))
 
 
 @pytest.mark.parametrize(
@@ -130,7 +142,7 @@ def test_canonical_form(text, canonical):
 )
 def test_equal_expressions_have_one_form(pair):
     first, second = (canonicalize(Expression.from_infix(text)) for text in pair)
-    assert first == second
+    assert_same(first, second)
 
 
 @pytest.mark.parametrize(
