@@ -88,6 +88,8 @@ def assert_same(first, second):
         ("(y**1.5)**sin(y)", "y**(1.5*sin(y))"),
         ("1/sqrt(1/y)", "sqrt(y)"),
         ("log(y**2)", "log(y**2)"),
+        ("log(y**y)", "log(y)*y"),
+        ("(sin(y)**y)**1.5", "sin(y)**(1.5*y)"),
         ("log(1/y**3) + log(sqrt(y))", "-2.5*log(y)"),
         ("(2*y)**2.5", "5.656854249492381*y**2.5"),
         ("(y*sin(y))**2", "sin(y)**2*y**2"),
