@@ -303,6 +303,12 @@ def test_exported_weights_are_verified(tmp_path):
     (tmp_path / "model.json").write_text(json.dumps({**description, "schema_version": 99}))
     with pytest.raises(WeightsError, match="schema version 99"):
         load_pretrained(tmp_path)
+    older = {k: v for k, v in description["vocabulary"].items() if k != "symbols"}
+    renamed = {**description["vocabulary"], "symbols": [*vocabulary.symbols[:-1], "tan"]}
+    for other, message in ((older, "does not name the symbols"), (renamed, "'tan' is no operator")):
+        (tmp_path / "model.json").write_text(json.dumps({**description, "vocabulary": other}))
+        with pytest.raises(WeightsError, match=message):
+            load_pretrained(tmp_path)
     (tmp_path / "model.json").write_text(json.dumps(description))
     damaged = bytearray((tmp_path / "weights.npz").read_bytes())
     damaged[len(damaged) // 2] ^= 1

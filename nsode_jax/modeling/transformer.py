@@ -20,6 +20,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from nsode_jax.data.bits import BITS, words_to_bits
 from nsode_jax.data.encode import ExampleFormat
+from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.modeling.attention import attention, cached_attention
 
 Params = dict
@@ -64,7 +65,7 @@ class ModelConfig:
     hidden_width: int = 2048
     norm: str = "post"
     derivative_channel: bool = False
-    vocabulary_size: int = 36
+    vocabulary_size: int = Vocabulary().size
     dtype: str = "float32"
     remat: bool = False
 
