@@ -7,6 +7,8 @@ import json
 import numpy as np
 import pytest
 
+from nsode_jax.data.reserved_skeletons import held_out_keys, is_held_out, known_keys
+from nsode_jax.evaluation.draw_testsets import reserved_keys
 from nsode_jax.evaluation.testsets import TEST_SETS, NumericLaw, classic, odebench, textbook
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression
@@ -30,10 +32,25 @@ def test_every_problem_can_be_solved(name, size):
 
 
 @pytest.mark.parametrize("name", TEST_SETS)
-def test_laws_are_canonical(name):
+def test_laws_and_their_canonical_forms_are_one(name):
     for problem in problems_of(name):
         if problem.expression is not None:
-            assert canonicalize(problem.expression) == problem.expression
+            canonical = canonicalize(problem.expression)
+            assert canonicalize(canonical) == canonical
+            y = np.linspace(0.5, 1.5, 5) * problem.y0
+            np.testing.assert_allclose(
+                canonical.evaluate(y), problem.expression.evaluate(y), rtol=1e-6, atol=1e-9
+            )
+
+
+def test_reserved_keys_are_those_of_the_committed_sets():
+    """In today's canonical form: else training would see again what is held out."""
+    sets = {n: [p.expression for p in problems_of(n)] for n in ("iv", "constants", "skeletons")}
+    keys = reserved_keys(sets)
+    assert set(keys["held_out"]) == held_out_keys()
+    assert tuple(keys["known"]) == known_keys()
+    for law in sets["skeletons"]:
+        assert is_held_out(canonicalize(law).skeleton.key)
 
 
 # The column "simplified" of the paper's table with more digits. Its logistic

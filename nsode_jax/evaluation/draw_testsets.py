@@ -11,6 +11,9 @@ numbers, from a data set of the paper's prior:
   skeletons  equations whose skeletons are not in it, and are kept out of every
              training set from now on
 
+The sets stay as they were drawn. Their keys follow the canonical form: when its rules
+change, `--only-keys` writes these anew.
+
 As in the paper, a solution may hardly move (8 of the 163 do, by less than 1e-6): then
 no method can tell the law.
 """
@@ -22,7 +25,7 @@ import collections
 import itertools
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from nsode_jax.data.bank import SkeletonBank
@@ -30,6 +33,8 @@ from nsode_jax.data.generate import GenerationConfig, draw_skeletons, split_of, 
 from nsode_jax.data.progress import StageProgress
 from nsode_jax.data.workers import Workers
 from nsode_jax.dynamics.solve import trusted_solutions
+from nsode_jax.evaluation.testsets import TEST_SETS
+from nsode_jax.expressions.canonical import canonicalize, is_trivial
 from nsode_jax.expressions.constants import resample_constants
 from nsode_jax.expressions.expression import Expression, Skeleton
 from nsode_jax.expressions.operators import OPERATORS
@@ -134,11 +139,23 @@ def save(sets: dict[str, list[Drawn]], package: Path) -> None:
         lines = ",\n".join(json.dumps(equation) for equation in equations)
         text = f'{{"seed": {SEED}, "equations": [\n{lines}\n]}}\n'
         (package / "evaluation" / "data" / f"{name}.json").write_text(text, encoding="utf-8")
-    keys = package / "data" / "keys"
-    held_out = sorted(expression.skeleton.unsigned_key for expression, _ in sets["skeletons"])
-    known = [e.skeleton.key for name in ("iv", "constants") for e, _ in sets[name]]
-    for name, content in (("held_out", held_out), ("known", known)):
-        (keys / f"{name}.txt").write_text("".join(f"{key}\n" for key in content), "utf-8")
+    save_keys(sets, package)
+
+
+def reserved_keys(sets: Mapping[str, Iterable[Expression]]) -> dict[str, list[str]]:
+    """Keys of `data/reserved_skeletons`, in today's canonical form, by the file's name."""
+    held_out = {canonicalize(f).skeleton.unsigned_key for f in sets["skeletons"]}
+    known = [canonicalize(f).skeleton for name in ("iv", "constants") for f in sets[name]]
+    distinct = dict.fromkeys(skeleton.key for skeleton in known if not is_trivial(skeleton))
+    return {"held_out": sorted(held_out), "known": list(distinct)}
+
+
+def save_keys(sets: Mapping[str, Sequence[Drawn]], package: Path) -> None:
+    """Writes the lists of reserved skeletons below the folder of the package."""
+    equations = {name: [f for f, _ in problems] for name, problems in sets.items()}
+    for name, content in reserved_keys(equations).items():
+        text = "".join(f"{key}\n" for key in content)
+        (package / "data" / "keys" / f"{name}.txt").write_text(text, encoding="utf-8")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -148,7 +165,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--package", type=Path, default=Path(__file__).parents[1])
     parser.add_argument("--processes", type=int, default=None)
+    parser.add_argument(
+        "--only-keys", action="store_true", help="write the keys of the committed sets anew"
+    )
     arguments = parser.parse_args(argv)
+    if arguments.only_keys:
+        committed = {name: TEST_SETS[name]() for name in SIZES}
+        sets = {name: [(p.law, p.y0) for p in problems] for name, problems in committed.items()}
+        save_keys(sets, arguments.package)
+        return 0
     config = GenerationConfig(num_skeletons=KNOWN_SKELETONS, known_test_skeletons=False)
     progress = StageProgress()
     with Workers(arguments.processes) as workers:

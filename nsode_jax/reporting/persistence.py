@@ -25,6 +25,7 @@ from jaxtyping import Float
 from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.reporting.result import Candidate, Result
+from nsode_jax.system.files import write_atomically
 
 FORMAT = "nsode_jax discovery"
 VERSION = 2
@@ -54,8 +55,6 @@ def save(result: Result, path: str | Path) -> None:
       OSError: if the file cannot be written.
       DiscoveryFileError: if a formula is longer than `load` would accept.
     """
-    from nsode_jax.data.bank import write_atomically  # It imports SymPy.
-
     content = {
         "format": FORMAT,
         "version": VERSION,
