@@ -8,7 +8,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 
+import nsode_jax
 from nsode_jax import config
 
 ROOT = Path(__file__).parent.parent
@@ -110,3 +112,11 @@ def test_a_config_is_found_by_name_and_by_path():
     assert config.load("small") == config.load(ROOT / "configs" / "small.py")
     with pytest.raises(FileNotFoundError, match="no config 'huge'.*base, paper, small, smoke"):
         config.find("huge")
+
+
+def test_the_version_is_the_same_everywhere():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert nsode_jax.__version__ == project["version"] == citation["version"]
+    assert f"## [{project['version']}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert citation["cff-version"] == "1.2.0" and citation["preferred-citation"]["year"] == 2022

@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from nsode_jax.data.encode import ExampleFormat
 from nsode_jax.data.examples import Example
@@ -28,6 +28,7 @@ ONLINE = "online:"
 """Begins the name of a data set that is drawn from a bank: `online:base`."""
 
 
+@runtime_checkable
 class Positioned(Protocol):
     """An endless iterator over batches with a position."""
 
