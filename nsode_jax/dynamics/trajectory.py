@@ -1,8 +1,9 @@
 """A trajectory as data: times and values, checked."""
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -62,9 +63,7 @@ class Trajectory:
         return self.t.size
 
 
-def clean(
-    t: Sequence[float] | Float[np.ndarray, " time"], y: Sequence[float] | Float[np.ndarray, " time"]
-) -> tuple[Trajectory, tuple[str, ...]]:
+def clean(t: Iterable[Any], y: Iterable[Any]) -> tuple[Trajectory, tuple[str, ...]]:
     """Makes a trajectory of raw times and values, and says what was done to them.
 
     Rows with a missing, NaN or infinite entry are dropped, rows are sorted by
@@ -169,7 +168,7 @@ _UNITS = (
 )
 
 
-def _as_times(values: Sequence | np.ndarray) -> tuple[Float[np.ndarray, " time"], list[str]]:
+def _as_times(values: Iterable[Any]) -> tuple[Float[np.ndarray, " time"], list[str]]:
     """Times as float64, and a note if they were not numbers."""
     times = _as_vector(values, "times")
     if times.dtype.kind not in "mM":
@@ -179,7 +178,7 @@ def _as_times(values: Sequence | np.ndarray) -> tuple[Float[np.ndarray, " time"]
     return numbers, [f"The times are {kind}; they were converted to {unit}."]
 
 
-def _as_vector(values: Sequence | np.ndarray, what: str) -> np.ndarray:
+def _as_vector(values: Iterable[Any], what: str) -> np.ndarray:
     """A vector of some type that NumPy calculates with; dates in UTC."""
     try:
         if isinstance(values, np.ma.MaskedArray):
