@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -122,7 +122,7 @@ class Vocabulary:
         low[len(expression.prefix)] = EOS
         return low, fraction
 
-    def decode(self, low: Sequence[int], fraction: Sequence[float]) -> Expression:
+    def decode(self, low: Iterable[int], fraction: Iterable[float]) -> Expression:
         """The expression of a sequence of pairs, up to eos or the end.
 
         Raises:

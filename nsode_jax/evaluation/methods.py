@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import sympy
@@ -54,6 +54,7 @@ class MethodError(Exception):
     """Why a method has no answer, in one line."""
 
 
+@runtime_checkable
 class Fit(Protocol):
     """Candidates for one series, best first, without repetitions."""
 

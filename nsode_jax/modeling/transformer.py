@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import nnx
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
@@ -130,7 +131,7 @@ class Attention(nnx.Module):
         x: Float[Array, "batch queries width"],
         keys: Float[Array, "batch keys heads head"],
         values: Float[Array, "batch keys heads head"],
-        mask: Bool[Array, "#batch 1 #queries keys"],
+        mask: Bool[Array | np.ndarray, "#batch 1 #queries keys"],
     ) -> Float[Array, "batch queries width"]:
         """Attention of inputs to given keys, where the mask is true."""
         attended = attention(self.split(self.query(x)), keys, values, mask)
