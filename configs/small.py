@@ -8,15 +8,14 @@ long, found twice as many of ODEBench's skeletons with it.
 """
 
 from ml_collections import ConfigDict
-
-from configs import base
+from nsode_jax.configs import base
 
 
 def get_config() -> ConfigDict:
     """A model for a CPU, and a prior that it can learn."""
     config = base.get_config()
     config.generation.update(
-        num_skeletons=50_000,  # The first ones of the bank: simpler ones count for more.
+        num_skeletons=100_000,  # The first ones of the bank: simpler ones count for more.
         max_complexity=27,
         initial_values_per_ode=4,
         min_time=0.0,
@@ -27,9 +26,13 @@ def get_config() -> ConfigDict:
     config.corruption.update(sparse_share=0.4, dropped_share=0.0, window_share=0.25)
     config.model.update(max_length=28, layers=4, heads=4, width=128, hidden_width=512)
     config.training.update(
-        batch_size=64,
-        learning_rate=1e-3,
-        warmup_steps=500,
-        steps=18_000,
+        batch_size=128,
+        length_multiple=4,
+        optimizer="muon",
+        learning_rate=1.2e-3,
+        warmup_steps=300,
+        schedule="constant",
+        steps=9_000,
+        decay_steps=1_500,
     )
     return config

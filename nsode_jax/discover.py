@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from nsode_jax.reporting.result import Discovery
 
 PROGRAM = "nsode_jax.discover"
-EFFORTS = ("fast", "default", "thorough")  # Of the pipeline, which is slow to import.
+# Of the pipeline, which is slow to import.
+EFFORTS = ("fast", "default", "thorough")
+SOURCES = ("network", "library")
 PICTURES = (".png", ".pdf", ".svg")
 NARROWEST = 80  # Columns for which tables and notes are set on a terminal.
 
@@ -66,8 +68,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str] | None) -> int:
     options = _parser().parse_args(argv)
-    if options.no_library and options.beams == options.samples == 0:
-        raise _InputError("--no-library with --beams 0 --samples 0 leaves no law to try")
+    no_network = options.beams == options.samples == 0
+    if no_network and options.sources == ("network",) and not options.laws:
+        raise _InputError("--sources network with --beams 0 --samples 0 leaves no law to try")
     read = _read(options)
     trajectories, notes, names = read.trajectories, read.notes, read.names
     output = _output(options.file, options.out)
@@ -168,9 +171,21 @@ def _parser() -> argparse.ArgumentParser:
         help="laws drawn from the network beside it (by the effort)",
     )
     add(
-        "--no-library",
-        action="store_true",
-        help="try only what the network proposes, not polynomials and other simple laws too",
+        "--sources",
+        type=_sources,
+        default=SOURCES,
+        metavar="NAMES",
+        help="where candidate laws come from, separated by commas: network, library "
+        "(polynomials and other simple laws); both by default",
+    )
+    add(
+        "--try",
+        dest="laws",
+        action="append",
+        type=_law,
+        default=[],
+        metavar="FORMULA",
+        help="law of your own to be tried too, such as 0.5*y*(1 - y/600); may be repeated",
     )
     add(
         "--seed",
@@ -195,6 +210,24 @@ def _whole(low: int, high: int):
     return convert
 
 
+def _sources(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    for name in names:
+        if name not in SOURCES:
+            raise argparse.ArgumentTypeError(f"{name!r} is not one of {', '.join(SOURCES)}")
+    return names
+
+
+def _law(text: str) -> str:
+    from nsode_jax.expressions.expression import Expression, ExpressionError
+
+    try:
+        Expression.from_infix(text)
+    except ExpressionError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no law: {error}") from None
+    return text
+
+
 # --- the search --------------------------------------------------------------
 
 
@@ -214,7 +247,8 @@ def _discover(trajectories: Sequence[Trajectory], options: argparse.Namespace) -
             effort=options.effort,
             beams=options.beams,
             samples=options.samples,
-            use_library=not options.no_library,
+            sources=options.sources,
+            candidates=options.laws,
             seed=options.seed,
             progress=progress,
         )
@@ -433,7 +467,11 @@ def _chosen(options: argparse.Namespace) -> dict[str, object]:
     names = ("effort", "beams", "samples", "weights", "seed")
     chosen = {name: getattr(options, name) for name in names}
     chosen = {name: value for name, value in chosen.items() if value is not None}
-    return chosen | ({"library": "no"} if options.no_library else {})
+    if options.sources != SOURCES:
+        chosen["sources"] = ", ".join(options.sources)
+    if options.laws:
+        chosen["tried"] = "; ".join(options.laws)
+    return chosen
 
 
 if __name__ == "__main__":

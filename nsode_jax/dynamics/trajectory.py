@@ -38,7 +38,8 @@ class Trajectory:
     def __post_init__(self):
         for name in ("t", "y", "noise"):
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, np.array(getattr(self, name), dtype=np.float64))
+                values = np.array(as_written(np.asarray(getattr(self, name))), dtype=np.float64)
+                object.__setattr__(self, name, values)
         if self.t.ndim != 1 or self.t.shape != self.y.shape or not self.t.size:
             raise TrajectoryError(
                 "A trajectory needs as many times as values, at least one of each; "
@@ -172,7 +173,7 @@ _UNITS = (
 )
 
 
-def _as_times(values: Sequence) -> tuple[Float[np.ndarray, " time"], list[str]]:
+def _as_times(values: Sequence | np.ndarray) -> tuple[Float[np.ndarray, " time"], list[str]]:
     """Times as float64, and a note if they were not numbers."""
     times = _as_vector(values, "times")
     if times.dtype.kind not in "mM":
@@ -182,15 +183,15 @@ def _as_times(values: Sequence) -> tuple[Float[np.ndarray, " time"], list[str]]:
     return numbers, [f"The times are {kind}; they were converted to {unit}."]
 
 
-def _as_vector(values: Sequence, what: str) -> np.ndarray:
+def _as_vector(values: Sequence | np.ndarray, what: str) -> np.ndarray:
     """A vector of some type that NumPy calculates with; dates in UTC."""
     try:
-        array = values
         if isinstance(values, np.ma.MaskedArray):
-            dated = values.dtype.kind in "mM"
-            array = values if dated else values.astype(np.float64)
-            array = array.filled(np.array("NaT", array.dtype) if dated else np.nan)
-        array = np.asarray(array)
+            if values.dtype.kind in "mM":
+                values = values.filled("NaT")
+            else:
+                values = np.where(values.mask, np.nan, values.data.astype(np.float64))
+        array = np.asarray(values)
         if array.dtype.kind == "O":
             array = _from_objects(array)
     except TrajectoryError:
@@ -244,9 +245,20 @@ def _as_floats(array: np.ndarray, what: str) -> Float[np.ndarray, " time"]:
     try:
         if array.dtype.kind == "c":
             raise TypeError
-        return array.astype(np.float64)
+        return as_written(array).astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         raise _not_numbers(what) from None
+
+
+def as_written(array: np.ndarray) -> np.ndarray:
+    """Numbers of less than double precision in double, as they are written.
+
+    The nearest float32 to 1.2 is 1.2000000477, but 1.2 is meant: digits that were never
+    measured would be taken for information. Other arrays are returned as they are.
+    """
+    if array.dtype.kind == "f" and array.dtype.itemsize < np.dtype(np.float64).itemsize:
+        return array.astype(str).astype(np.float64)
+    return array
 
 
 def _not_numbers(what: str) -> TrajectoryError:
