@@ -130,8 +130,7 @@ class NamedLaw:
         """Whether parameters have the signs and the order that the law asks for."""
         by_name = dict(zip(self.formula.names, values))
         return all(
-            math.isfinite(v) and (v > 0 or not p.positive)
-            for p, v in zip(self.parameters, values)
+            math.isfinite(v) and (v > 0 or not p.positive) for p, v in zip(self.parameters, values)
         ) and all(by_name[small] < by_name[large] for small, large in self.order)
 
     def typical(self, value: float, rate: float, start: int = 0) -> list[float]:
@@ -141,7 +140,9 @@ class NamedLaw:
           value, rate: such sizes, positive.
           start: which of the starting values of parameters without a unit to take.
         """
-        pure = {p.name: p.starts[start % len(p.starts)] if p.starts else 1.0 for p in self.parameters}
+        pure = {
+            p.name: p.starts[start % len(p.starts)] if p.starts else 1.0 for p in self.parameters
+        }
         sizes = []
         for parameter in self.parameters:
             of_value, of_time = parameter.dimension(pure)

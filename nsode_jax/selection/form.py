@@ -14,7 +14,14 @@ from itertools import pairwise
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.constants import exponent_constants, is_plain
 from nsode_jax.expressions.expression import Expression, Prefix, Skeleton, subtree_end
-from nsode_jax.expressions.operators import CONSTANT, NEGATIVE_CONSTANT, OPERATORS, UNIT, VARIABLE, arity
+from nsode_jax.expressions.operators import (
+    CONSTANT,
+    NEGATIVE_CONSTANT,
+    OPERATORS,
+    UNIT,
+    VARIABLE,
+    arity,
+)
 
 Form = tuple[str, ...]
 """A canonical skeleton in prefix notation, signs kept, in which exponents that are plain

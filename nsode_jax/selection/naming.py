@@ -28,8 +28,9 @@ SAME = 1e-4
 
 _PLACES = 64
 _STARTS = 16
-_SAME_MINIMUM = 4
+_SAME_MINIMUM = 3
 _SPREAD = 1.5
+_MOST_STEPS = 50
 _NEARLY_PLAIN = 0.02
 _MOST_REDUCTIONS = 8
 
@@ -96,9 +97,11 @@ def name_of(
       catalogue: where to look; by default the one that comes with the package.
 
     Returns:
-      The entry with the fewest parameters among those that f equals, the most frequent
-      of them.
+      The entry with the fewest parameters among those that f equals over the range, the
+      most frequent of them; None also where f is undefined somewhere, or 0 everywhere.
     """
+    if not low < high:
+        return None  # Values of f at one y are no law.
     catalogue = catalogue or Catalogue.load()
     places = np.linspace(low, high, _PLACES)
     rates = expression.evaluate(places)
@@ -126,7 +129,9 @@ def name_of(
 
 
 def _reductions(
-    expression: Expression, places: Float[np.ndarray, " places"], rates: Float[np.ndarray, " places"]
+    expression: Expression,
+    places: Float[np.ndarray, " places"],
+    rates: Float[np.ndarray, " places"],
 ) -> list[Expression]:
     """The law, and simpler ones that equal it over the data, simplest first."""
     chain, tolerance = [expression], SAME * np.abs(rates).max()
@@ -205,29 +210,26 @@ def solve_parameters(
     rates = rate(places)
     size = np.abs(rates).max()
     scale = float(np.abs(places).max()), float(size)
-    positive = np.array([p.positive for p in law.parameters])
     rng = np.random.default_rng(0)
 
-    def values_of(free: Float[np.ndarray, " parameters"]) -> Float[np.ndarray, " parameters"]:
-        """Positive parameters are free in their logarithm, the others in units of their scale."""
-        return units * np.where(positive, np.exp(np.clip(free, -60.0, 60.0)), free)
-
     def misfit(free: Float[np.ndarray, " parameters"]) -> Float[np.ndarray, " places"]:
-        difference = (law.formula.evaluate(values_of(free), places) - rates) / size
+        difference = (law.formula.evaluate(units * free, places) - rates) / size
         return np.where(np.isfinite(difference), np.clip(difference, -1e6, 1e6), 1e6)
 
     missed: list[float] = []
     for start in range(_STARTS):
         units = np.array(law.typical(*scale, start))
-        spread = _SPREAD if start else 0.0
-        free = np.where(positive, 0.0, 1.0) + rng.normal(0.0, spread, positive.size)
+        free = np.exp(rng.normal(0.0, _SPREAD if start else 0.0, units.size))
+        # Not in their logarithms, where all values near 0 look like a minimum.
         fit = scipy.optimize.least_squares(
-            misfit, free, xtol=1e-14, ftol=1e-12, gtol=1e-14, max_nfev=60 * positive.size
+            misfit, free, method="lm", xtol=1e-9, ftol=1e-9, max_nfev=_MOST_STEPS * (units.size + 1)
         )
-        values = _in_order(law, values_of(fit.x).tolist())
-        difference = np.abs(law.formula.evaluate(values, places) - rates).max()
+        values = _in_order(law, (units * fit.x).tolist())
+        difference = float(np.abs(law.formula.evaluate(values, places) - rates).max())
         if difference <= SAME * size and law.admits(values):
             return values
+        if not math.isfinite(difference):
+            continue
         missed.append(fit.cost)
         if sum(math.isclose(fit.cost, other, rel_tol=1e-3) for other in missed) == _SAME_MINIMUM:
             return None  # It is reached again and again: the best that there is.
