@@ -13,8 +13,7 @@ trains it on for days, from weights that have seen most.
 """
 
 from ml_collections import ConfigDict
-
-from configs import base
+from nsode_jax.configs import base
 
 
 def get_config() -> ConfigDict:

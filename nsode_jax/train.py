@@ -1,4 +1,4 @@
-"""Trains a model: python -m nsode_jax.train --config configs/small.py --workdir RUN.
+"""Trains a model: python -m nsode_jax.train --config small --workdir RUN.
 
 Any field can be overridden, e.g. --config.training.steps=1000. The run resumes
 from the newest checkpoint in the workdir, and leaves the weights of its best
@@ -18,7 +18,11 @@ import sys
 from absl import app, flags, logging
 from ml_collections import config_flags
 
-_CONFIG = config_flags.DEFINE_config_file("config", None, "A file such as configs/small.py.")
+from nsode_jax.system.extras import MissingExtra
+
+_CONFIG = config_flags.DEFINE_config_file(
+    "config", None, "Name of a shipped config, such as small, or a file."
+)
 _WORKDIR = flags.DEFINE_string("workdir", None, "For checkpoints, metrics and weights.")
 _DISTRIBUTED = flags.DEFINE_bool("distributed", False, "Join the other processes of this job.")
 _COORDINATOR = flags.DEFINE_string("coordinator", None, "HOST:PORT of process 0, a free port.")
@@ -43,7 +47,8 @@ def _describe_one_job(values: dict[str, object]) -> bool:
     ["num_processes", "process_id"], "--process_id must be below --num_processes"
 )
 def _is_one_of_them(values: dict[str, int | None]) -> bool:
-    return None in values.values() or values["process_id"] < values["num_processes"]
+    number, processes = values["process_id"], values["num_processes"]
+    return number is None or processes is None or number < processes
 
 
 @flags.validator("coordinator", "it must be HOST:PORT")
@@ -67,6 +72,8 @@ def main(argv: list[str]) -> int:
     from nsode_jax.training.loop import Stop, train_to_end
     from nsode_jax.training.parallel import CannotJoin, joined_processes
 
+    workdir = _WORKDIR.value
+    assert workdir is not None  # `run` requires it.
     with contextlib.ExitStack() as stack:
         try:
             if _DISTRIBUTED.value:
@@ -83,7 +90,7 @@ def main(argv: list[str]) -> int:
                     flush=True,
                 )
             sections = (config.generation, config.corruption, config.model, config.training)
-            end = train_to_end(*sections, _WORKDIR.value)
+            end = train_to_end(*sections, workdir)
         # Exceptions of this process alone must end the others too, so they leave the stack.
         except (CannotJoin, OSError, ValueError) as error:
             print(f"nsode_jax.train: error: {error}", file=sys.stderr)
@@ -102,7 +109,11 @@ def run() -> None:
     from nsode_jax.config import flags_parser
 
     flags.mark_flags_as_required(["config", "workdir"])
-    app.run(main, flags_parser=flags_parser("nsode_jax.train"))
+    try:
+        app.run(main, flags_parser=flags_parser("nsode_jax.train"))
+    except MissingExtra as error:
+        print(f"nsode_jax.train: error: {error}", file=sys.stderr)
+        sys.exit(2)
 
 
 if __name__ == "__main__":

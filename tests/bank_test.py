@@ -5,8 +5,8 @@ import gzip
 import json
 
 import pytest
+from nsode_jax.configs import base, smoke
 
-from configs import base, smoke
 from nsode_jax.config import from_config_dict
 from nsode_jax.data import bank as bank_module
 from nsode_jax.data.bank import SkeletonBank

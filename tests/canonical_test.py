@@ -72,6 +72,11 @@ def canonical_sample(prior, count, seed=0):
         ("y**(3/log(y))", "20.085536923187668"),
         ("sqrt(y)*sqrt(y)", "y"),
         ("sqrt(y**2)", "sqrt(y**2)"),
+        ("sqrt(y**3)", "y**1.5"),
+        ("(y**1.5)**sin(y)", "y**(1.5*sin(y))"),
+        ("1/sqrt(1/y)", "sqrt(y)"),
+        ("log(y**2)", "log(y**2)"),
+        ("log(1/y**3) + log(sqrt(y))", "-2.5*log(y)"),
         ("(2*y)**2.5", "5.656854249492381*y**2.5"),
         ("(y*sin(y))**2", "sin(y)**2*y**2"),
         ("2**y*3**y", "exp(1.791759469228055*y)"),
@@ -131,7 +136,8 @@ def test_equal_expressions_have_one_form(pair):
 @pytest.mark.parametrize(
     "text",
     [
-        "sqrt(0 - 2)*y", "log(0 - 1) + y", "log(-exp(y))", "(-exp(y))**1.5", "y/0", "y/(y/(y - y))", "exp(exp(10))*y", "0**(-y)", "0**y", "(-2)**sin(y)",
+        "sqrt(0 - 2)*y", "log(0 - 1) + y", "log(-exp(y))", "(-exp(y))**1.5", "y/0",
+        "y/(y/(y - y))", "exp(exp(10))*y", "0**(-y)", "0**y", "(-2)**sin(y)",
         "(2*y)**10000000000", "((2*y)**1000)**1000", "exp(y + 200)", "exp(y - 1000)",
     ],
 )  # fmt: skip
@@ -271,3 +277,33 @@ def test_a_swallowed_time_limit_comes_again():
 def test_subtree_end_of_every_position():
     prefix = ("add", "mul", 2.0, "y", "sin", "y")
     assert [subtree_end(prefix, i) for i in range(6)] == [6, 4, 3, 4, 6, 6]
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("y2*y1*3 + y1*y2", "4*y1*y2"),
+        ("(y1 + y2)*(y1 - y2)", "y1**2 - y2**2"),
+        ("exp(y1)*exp(t)*sin(t)", "exp(t + y1)*sin(t)"),
+        ("y1*(2 - y2)*y1", "2*y1**2 - y1**2*y2"),
+        ("e*y1 + e", "e*y1 + e"),
+    ],
+)
+def test_several_variables(text, canonical):
+    names = ("y1", "y2", "t", "e")
+    expression = canonicalize(Expression.from_infix(text, names))
+    assert expression.infix == canonical
+    assert expression.variables == names
+    assert canonicalize(expression) == expression
+    assert from_sympy(to_sympy(expression), names) == expression
+
+
+def test_a_symbol_that_is_no_variable_is_refused():
+    with pytest.raises(NotRepresentable, match="y2 is none of the variables y1, t"):
+        from_sympy(Expression.from_infix("2*y2", ("y2",)).to_sympy(), ("y1", "t"))
+
+
+def test_trivial_means_of_no_variable():
+    names = ("y1", "t")
+    assert is_trivial(Expression.from_infix("2", names).skeleton)
+    assert not is_trivial(Expression.from_infix("2*t", names).skeleton)

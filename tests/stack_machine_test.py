@@ -58,3 +58,16 @@ def test_random_equations():
         known.append(assert_equal_as_far_as_known(computed, expression.prefix, y))
     # The rest cannot be told: the sine of a huge number, the root of a difference near 0.
     assert np.mean(known) > 0.9
+
+
+def test_several_variables_and_expressions_in_one_program():
+    names = ("y1", "y2", "t")
+    texts = ["y1*y2 - 3*t", "t", "2.5", "sin(y2)**3/(1 + y1**2.5)", "y2 - (y1 - (t - y2)*4)"]
+    system = [Expression.from_infix(text, names) for text in texts]
+    points = np.random.default_rng(0).uniform(0.1, 3.0, (3, 4, 5))
+    computed = Program.from_expressions(system).evaluate(*points)
+    assert computed.shape == (5, 4, 5)
+    for values, expression in zip(computed, system, strict=True):
+        np.testing.assert_allclose(values, expression.evaluate(*points), rtol=1e-13)
+    with pytest.raises(TypeError, match="3 variables, got 2"):
+        Program.from_expressions(system).evaluate(1.0, 2.0)

@@ -25,6 +25,7 @@ from pathlib import Path
 from nsode_jax.data.generate import GenerationConfig, draw_skeletons, split_of
 from nsode_jax.data.reserved_skeletons import is_held_out, known_keys
 from nsode_jax.data.workers import Workers
+from nsode_jax.system.files import write_atomically
 
 Progress = Callable[[str, int, int], None]
 
@@ -224,17 +225,3 @@ def _resolve(path: str | Path) -> bytes:
     if not Path(path).is_file():
         raise FileNotFoundError(f"no skeleton bank {path}")
     return Path(path).read_bytes()
-
-
-def write_atomically(path: str | Path, data: bytes) -> None:
-    """Writes a file as a whole or not at all, even when the process is killed."""
-    path = Path(path)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)

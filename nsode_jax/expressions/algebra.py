@@ -2,13 +2,15 @@
 
 An equation in prefix notation is rebuilt from the leaves up, with numbers folded,
 sums and products flattened, like terms collected and powers of one base merged.
-Then it is written again: products of sums of powers of y are multiplied out, and
+Then it is written again: products of sums of powers of variables are multiplied out, and
 the arguments of sums and products are ordered by their structure, never by the
 values of constants: so a skeleton does not depend on them. Both steps are repeated
 until nothing changes.
 
 The rules are those of SymPy's automatic evaluation for a real symbol that need not be
-positive: (2*y)**0.5 is 2**0.5 * y**0.5, but (y**2)**0.5 is not y. Of exponentials, which
+positive: (2*y)**0.5 is 2**0.5 * y**0.5, but (y**2)**0.5 is not y. They go on where
+numbers are real: (y**3)**0.5 is y**1.5, and log(1/y) is -log(y), neither of which has
+values below 0. Of exponentials, which
 are positive wherever they stand, they ask more: all that are multiplied are one, those
 under a power or a logarithm are taken out of it, and a power of a positive number is one,
 so 2**y * exp(y)**0.5 is exp(1.19*y), and log(exp(y)) is y. In plain Python they take a
@@ -18,15 +20,17 @@ positive, zero and so on.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
 
-from nsode_jax.expressions.expression import NotRepresentable, Prefix, checked_number, fold
-from nsode_jax.expressions.operators import OPERATORS, VARIABLE
+from nsode_jax.expressions.expression import checked_number, fold
+from nsode_jax.expressions.operators import OPERATORS
+from nsode_jax.expressions.prefix import NotRepresentable, Prefix
 
 _MAX_PASSES = 8
 _MAX_EXPANDED_TERMS = 12
-_EULER = "e"  # The base of exp(x), so that exp(x) * exp(2*x) merges like y * y**2.
+_EULER = "exp(1)"  # The base of exp(x), which is a power like others; no variable's name.
 
 
 class _Operation:
@@ -50,13 +54,13 @@ class _Operation:
 
 
 class Call(_Operation):
-    """sin, cos or log of an argument (the others are powers)."""
+    """sin, cos, log or another function (the others are sums, products and powers)."""
 
-    __slots__ = ("argument", "function")
+    __slots__ = ("arguments", "function")
 
-    def __init__(self, function: str, argument: Node):
-        self.function, self.argument = function, argument
-        super().__init__((function, argument))
+    def __init__(self, function: str, *arguments: Node):
+        self.function, self.arguments = function, arguments
+        super().__init__((function, *arguments))
 
 
 class Power(_Operation):
@@ -104,14 +108,14 @@ class Sum(_Operation):
 
 
 Node = float | str | Call | Power | Product | Sum
-"""A number, the variable (or `_EULER`, as a base) or an operation."""
+"""A number, a variable (or `_EULER`, as a base) or an operation."""
 
 
 def normal_form(prefix: Prefix) -> Prefix:
     """The one prefix that stands for all equal ways to write the expression.
 
     Raises:
-      NotRepresentable: if a part without y is not a finite real number, or if
+      NotRepresentable: if a part without variables is not a finite real number, or if
         numbers leave the range.
     """
     previous = None
@@ -134,15 +138,16 @@ def _build(prefix: Prefix) -> Node:
         token = prefix[start]
         if not isinstance(token, str):
             return token + 0.0, start + 1  # No negative zero.
-        if token == VARIABLE:
-            return VARIABLE, start + 1
+        if token not in OPERATORS:
+            return token, start + 1
         arguments, position = [], start + 1
         for _ in range(OPERATORS[token].arity):
             argument, position = subtree(position)
             arguments.append(argument)
         if all(isinstance(argument, float) for argument in arguments):
             return fold(token, arguments), position
-        node = _RULES[token](*arguments)
+        rule = _RULES.get(token)
+        node = rule(*arguments) if rule else Call(token, *arguments)
         return (checked_number(node) if isinstance(node, float) else node), position
 
     return subtree(0)[0]
@@ -280,14 +285,11 @@ def _power(base: Node, exponent: Node) -> Node:
     exponential, rest = _without_exponential(base)
     if exponential is not None:
         return _product([_power(exponential, exponent), _power(rest, exponent)])
+    whole = isinstance(exponent, float) and exponent.is_integer()
+    if isinstance(base, Power) and (whole or _is_positive_with_its_base(base)):
+        return _power(base.base, _product([base.exponent, exponent]))
     if not isinstance(exponent, float):
         return _symbolic_power(base, exponent)
-    whole = exponent.is_integer()
-    if isinstance(base, Power):
-        # With an inner exponent below 1 the base has a root, so it is not negative.
-        inner = base.exponent
-        if whole or (isinstance(inner, float) and abs(inner) < 1.0):
-            return _power(base.base, _scaled(exponent, inner))
     if isinstance(base, Product):
         if whole:
             number = _nonzero(fold("pow", (base.coefficient, exponent)))
@@ -300,7 +302,7 @@ def _power(base: Node, exponent: Node) -> Node:
 
 
 def _symbolic_power(base: Node, exponent: Node) -> Node:
-    """A power whose exponent depends on y."""
+    """A power whose exponent depends on variables."""
     if isinstance(base, float) and base > 0.0:
         rate, constant = fold("log", (base,)), 0.0
         if isinstance(exponent, Sum):
@@ -315,9 +317,12 @@ def _symbolic_power(base: Node, exponent: Node) -> Node:
     if inverse_logarithm in factors:  # b**(x/log(b)) = exp(x)
         factors.remove(inverse_logarithm)
         return _exponential(_product([coefficient, *factors]))
-    if isinstance(base, Power) and isinstance(base.exponent, float) and abs(base.exponent) < 1.0:
-        return _power(base.base, _scaled(base.exponent, exponent))
     return Power(base, exponent)
+
+
+def _is_positive_with_its_base(power: Power) -> bool:
+    """Whether x**c is positive just where x is: not if c is even, and y**2 = (-y)**2."""
+    return isinstance(power.exponent, float) and power.exponent % 2.0 != 0.0
 
 
 def _without_exponential(node: Node) -> tuple[Node | None, Node]:
@@ -344,7 +349,7 @@ def _exponential(argument: Node) -> Node:
         logarithms = [f for f in factors if isinstance(f, Call) and f.function == "log"]
         if len(logarithms) == 1:  # exp(x*log(b)) = b**x
             factors.remove(logarithms[0])
-            taken_out.append(_power(logarithms[0].argument, _product([coefficient, *factors])))
+            taken_out.append(_power(logarithms[0].arguments[0], _product([coefficient, *factors])))
         else:
             kept.append((coefficient, term))
     if not taken_out:
@@ -353,9 +358,11 @@ def _exponential(argument: Node) -> Node:
 
 
 def _logarithm(argument: Node) -> Node:
-    """log, with exponentials taken out of it."""
+    """log, with exponentials and exponents taken out of it."""
     if isinstance(argument, float):
         return fold("log", (argument,))
+    if isinstance(argument, Power) and _is_positive_with_its_base(argument):
+        return _scaled(argument.exponent, _logarithm(argument.base))
     if isinstance(argument, Power) and argument.base == _EULER:
         return argument.exponent
     exponential, rest = _without_exponential(argument)
@@ -409,6 +416,7 @@ _RULES = {
     "log": _logarithm,
     "neg": lambda a: _scaled(-1.0, a),
 }
+"""Of operators about which more is known than their arguments."""
 
 
 # --- from nodes to prefix notation ----------------------------------------------
@@ -420,7 +428,7 @@ def _write(node: Node) -> Prefix:
     if isinstance(node, str):
         return (node,)
     if isinstance(node, Call):
-        return (node.function, *_write(node.argument))
+        return (node.function, *itertools.chain.from_iterable(map(_write, node.arguments)))
     if isinstance(node, Power):
         return _write_power(node.base, node.exponent)
     return _write_product(node) if isinstance(node, Product) else _write_sum(node)
@@ -490,21 +498,21 @@ def _order(prefix: Prefix) -> tuple:
     return -len(prefix), structure, [value >= 0.0 for value in values], values
 
 
-def _is_power_of_y(node: Node) -> bool:
-    return node == VARIABLE or (
-        isinstance(node, Power) and node.base == VARIABLE and isinstance(node.exponent, float)
-    )
+def _is_power_of_variable(node: Node) -> bool:
+    if isinstance(node, Power) and isinstance(node.exponent, float):
+        node = node.base
+    return isinstance(node, str) and node != _EULER
 
 
 def _is_sum_of_powers(node: Node) -> bool:
-    """Whether it is a sum of terms c * y**p with numeric p."""
+    """Whether it is a sum of terms c * x**p * y**q ... of variables with numeric exponents."""
     terms = [term for _, term in node.terms] if isinstance(node, Sum) else [node]
     factors = [f for t in terms for f in (t.factors if isinstance(t, Product) else (t,))]
-    return all(map(_is_power_of_y, factors))
+    return all(map(_is_power_of_variable, factors))
 
 
 def _expanded(node: Node) -> Node:
-    """A product of sums of powers of y, multiplied out; anything else as it is.
+    """A product of sums of powers of variables, multiplied out; anything else as it is.
 
     c1*y*(c2 - y) and c*y - c*y**2 are one law and must be one skeleton.
     """

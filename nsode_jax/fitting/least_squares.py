@@ -20,6 +20,7 @@ from nsode_jax.expressions.constants import exponent_constants, linear_constants
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.programs import (
     LARGE,
+    SMALL,
     Layout,
     Programs,
     evaluate_with_gradient,
@@ -85,21 +86,32 @@ class Batch:
     guesses: Int[np.ndarray, " laws"]
 
 
-def batches_of(guesses: Sequence[InitialGuess], layout: Layout = LARGE) -> Iterator[Batch]:
-    """Packs laws; those that are too large for the layout are left out."""
-    usable = [i for i, guess in enumerate(guesses) if fits(guess.expression, guess.free, layout)]
+def batches_of(
+    guesses: Sequence[InitialGuess], layouts: Sequence[Layout] = (SMALL, LARGE)
+) -> Iterator[Batch]:
+    """Packs each law in the first of the layouts that it fits; what fits none is left out."""
     # Together those that need few iterations, for all go on until the last is done.
-    usable.sort(key=lambda i: _num_nonlinear(guesses[i]))
-    laws, free = [guesses[i].expression for i in usable], [guesses[i].free for i in usable]
+    waiting = sorted(range(len(guesses)), key=lambda i: _num_nonlinear(guesses[i]))
+    for layout in layouts:
+        fitting = [i for i in waiting if fits(guesses[i].expression, guesses[i].free, layout)]
+        taken = set(fitting)
+        waiting = [i for i in waiting if i not in taken]
+        yield from _pack([guesses[i] for i in fitting], np.array(fitting, int), layout)
+
+
+def _pack(
+    guesses: Sequence[InitialGuess], indices: Int[np.ndarray, " guesses"], layout: Layout
+) -> Iterator[Batch]:
     done = 0
     with jax.enable_x64(True):
+        laws, free = [guess.expression for guess in guesses], [guess.free for guess in guesses]
         for programs, count in pack(laws, free, layout):
             linear = np.zeros((layout.capacity, layout.constants), bool)
             for place in range(count):
                 varied = free[done + place]
                 kind = linear_constants(laws[done + place].skeleton)[varied]
                 linear[place, : kind.size] = kind
-            yield Batch(programs, linear, np.array(usable[done : done + count]))
+            yield Batch(programs, linear, indices[done : done + count])
             done += count
 
 

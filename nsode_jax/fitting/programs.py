@@ -4,8 +4,8 @@ Compiling every expression would take longer than fitting it, and interpreting
 each by itself would waste a vector machine. Here the operations of all expressions
 are sorted: those of one operator that depend on each other's results by nothing
 form a tile, and one compiled loop runs the tiles. The derivatives with respect to
-the constants and to y come from one loop back over the tiles (reverse mode; every
-result is used once, so nothing is added up on the way).
+the constants and to the variables come from one loop back over the tiles (reverse mode;
+every result is used once, so nothing is added up on the way).
 """
 
 from __future__ import annotations
@@ -21,10 +21,14 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.expressions.operators import OPERATORS, VARIABLE
+from nsode_jax.expressions.operators import OPERATORS, Operator
+
+MAX_VARIABLES = 8
+"""Variables that expressions may have; those of expressions packed together are the same."""
 
 _TILE = 32
-_Y, _ONE, _FIRST_CONSTANT = 0, 1, 2
+_ONE = MAX_VARIABLES
+_FIRST_CONSTANT = _ONE + 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +40,7 @@ class Layout:
       constants: of an expression that may vary; a series hardly determines more.
       fixed: constants of an expression that stay as they are.
       tiles: of operations.
-      leaves: places of y in one expression whose derivatives are added.
+      leaves: places of variables in one expression whose derivatives are added.
     """
 
     capacity: int
@@ -84,9 +88,9 @@ _NOTHING = _SQUARE + 1
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Programs:
-    """At most `layout.capacity` expressions; the other places hold the expression y.
+    """At most `layout.capacity` expressions; the other places hold the first variable by itself.
 
-    Rows of memory: y, 1, the constants of each expression that may vary, those that do
+    Rows of memory: the variables, 1, the constants of each expression that may vary, those that do
     not, the results of the tiles.
 
     Attributes:
@@ -99,8 +103,9 @@ class Programs:
         shape [expression, constants].
       fixed: the others likewise, shape [expression, fixed].
       constant_parent, constant_side: as above, of the constants.
-      y_parent, y_side: as above, of the places of y, [expression, places]; those
-        beyond an expression's own refer to a row whose derivative is 0.
+      leaf_parent, leaf_side: as above, of the places of variables, [expression, places];
+        those beyond an expression's own refer to a row whose derivative is 0.
+      leaf_variable: which variable stands there, as its number.
     """
 
     opcode: Int[Array, " tiles"]
@@ -112,15 +117,20 @@ class Programs:
     fixed: Float[Array, "expressions fixed"]
     constant_parent: Int[Array, "expressions constants"]
     constant_side: Int[Array, "expressions constants"]
-    y_parent: Int[Array, "expressions leaves"]
-    y_side: Int[Array, "expressions leaves"]
+    leaf_parent: Int[Array, "expressions leaves"]
+    leaf_side: Int[Array, "expressions leaves"]
+    leaf_variable: Int[Array, "expressions leaves"]
 
     @property
     def layout(self) -> Layout:
         """Their shapes."""
         capacity, constants = self.constants.shape
         return Layout(
-            capacity, constants, self.fixed.shape[1], self.opcode.shape[0], self.y_parent.shape[1]
+            capacity,
+            constants,
+            self.fixed.shape[1],
+            self.opcode.shape[0],
+            self.leaf_parent.shape[1],
         )
 
 
@@ -139,7 +149,7 @@ def fits(
     return (
         number <= layout.constants
         and constants - number <= layout.fixed
-        and expression.prefix.count(VARIABLE) <= layout.leaves
+        and sum(map(expression.prefix.count, expression.variables)) <= layout.leaves
         and len(expression.prefix) <= 2 * _TILE
     )
 
@@ -157,13 +167,18 @@ def pack(
       layout: the shapes of the programs.
 
     Raises:
-      ProgramError: if one of them does not fit.
+      ProgramError: if one of them does not fit, or if their variables differ or are more
+        than `MAX_VARIABLES`.
       RuntimeError: outside of `jax.enable_x64`.
     """
     if not jax.config.jax_enable_x64:
         raise RuntimeError("programs compute in float64: call this under jax.enable_x64(True)")
     if varied is None:
         varied = [np.ones(len(expression.constants), bool) for expression in expressions]
+    if len({expression.variables for expression in expressions}) > 1:
+        raise ProgramError("expressions that are packed together need the same variables")
+    if expressions and len(expressions[0].variables) > MAX_VARIABLES:
+        raise ProgramError(f"more than {MAX_VARIABLES} variables")
     start = 0
     while start < len(expressions):
         count = min(layout.capacity, len(expressions) - start)
@@ -198,10 +213,11 @@ class _Assembly:
         self.constants = np.zeros((layout.capacity, layout.constants))
         self.fixed = np.zeros((layout.capacity, layout.fixed))
         self.roots: list[int | _Instruction] = []
-        self._leaves = [0] * layout.capacity  # Of y, so far.
+        self._leaves = [0] * layout.capacity  # So far.
         # Who uses a leaf, None for nobody but the result, and on which side.
         self.constant_users: dict[tuple[int, int], tuple[_Instruction | None, int]] = {}
-        self.y_users: dict[tuple[int, int], tuple[_Instruction | None, int]] = {}
+        self.leaf_users: dict[tuple[int, int], tuple[_Instruction | None, int]] = {}
+        self.leaf_variable = np.zeros((layout.capacity, layout.leaves), np.int32)
 
     def add(self, index: int, expression: Expression, varied: Sequence[bool]) -> None:
         """Takes in the expression that gets the place `index`."""
@@ -212,8 +228,8 @@ class _Assembly:
             token = expression.prefix[position]
             if not isinstance(token, str):
                 stack.append(_ONE if _is_unit(expression, position) else rows.pop())
-            elif token == VARIABLE:
-                stack.append(_Y)
+            elif token in expression.variables:
+                stack.append(expression.variables.index(token))
             else:
                 operator = OPERATORS[token]
                 arguments = [stack.pop() for _ in range(operator.arity)]
@@ -255,8 +271,9 @@ class _Assembly:
         return instruction
 
     def _note_user(self, index: int, row: int, user: _Instruction | None, side: int) -> None:
-        if row == _Y:
-            self.y_users[index, self._leaves[index]] = user, side
+        if row < _ONE:
+            leaf = index, self._leaves[index]
+            self.leaf_users[leaf], self.leaf_variable[leaf] = (user, side), row
             self._leaves[index] += 1
         elif _FIRST_CONSTANT <= row < self.layout.first_fixed:
             column = row - _FIRST_CONSTANT - index * self.layout.constants
@@ -314,21 +331,21 @@ def _lay_out(assembly: _Assembly) -> Programs | None:
 
     constant_parent = np.full(assembly.constants.shape, layout.nowhere, np.int32)
     constant_side = np.zeros(assembly.constants.shape, np.int32)
-    y_parent = np.full((layout.capacity, layout.leaves), layout.nowhere, np.int32)
-    y_side = np.zeros((layout.capacity, layout.leaves), np.int32)
+    leaf_parent = np.full((layout.capacity, layout.leaves), layout.nowhere, np.int32)
+    leaf_side = np.zeros((layout.capacity, layout.leaves), np.int32)
     for users, parents, sides in (
         (assembly.constant_users, constant_parent, constant_side),
-        (assembly.y_users, y_parent, y_side),
+        (assembly.leaf_users, leaf_parent, leaf_side),
     ):
         for place, (instruction, number) in users.items():
             parents[place] = layout.root if instruction is None else instruction.row
             sides[place] = number
-    result = np.full(layout.capacity, _Y, np.int32)
+    result = np.zeros(layout.capacity, np.int32)
     roots = [root if isinstance(root, int) else root.row for root in assembly.roots]
     result[: len(roots)] = roots
     arrays = (
         opcode, arguments, parent, side, result, assembly.constants, assembly.fixed,
-        constant_parent, constant_side, y_parent, y_side,
+        constant_parent, constant_side, leaf_parent, leaf_side, assembly.leaf_variable,
     )  # fmt: skip
     return Programs(*map(jnp.asarray, arrays))
 
@@ -337,7 +354,24 @@ def _lay_out(assembly: _Assembly) -> Programs | None:
 
 
 def _derivatives() -> dict[int, Callable]:
-    """Per opcode: (x, z) -> value and its derivatives with respect to both."""
+    """Per opcode: (x, z) -> value and its derivatives with respect to both.
+
+    Those below are as JAX would find them, but use the value, and are right at the edges
+    of the domain. Other operators are left to JAX.
+    """
+
+    def found_by_jax(operator: Operator) -> Callable:
+        function = getattr(jnp, operator.jax)
+
+        def run(x, z):
+            one = jnp.ones_like(x)
+            if operator.arity == 1:
+                return *jax.jvp(function, (x,), (one,)), jnp.zeros_like(x)
+            value, left = jax.jvp(lambda x: function(x, z), (x,), (one,))
+            _, right = jax.jvp(lambda z: function(x, z), (z,), (one,))
+            return value, left, right
+
+        return run
 
     def of(token: str, left: Callable, right: Callable | None = None) -> Callable:
         operator = OPERATORS[token]
@@ -378,7 +412,10 @@ def _derivatives() -> dict[int, Callable]:
         "log": (lambda x, z, v: 1.0 / x,),
         "neg": (minus_one,),
     }
-    functions = {OPERATORS[token].opcode: of(token, *rules) for token, rules in table.items()}
+    functions = {
+        operator.opcode: of(token, *table[token]) if token in table else found_by_jax(operator)
+        for token, operator in OPERATORS.items()
+    }
     functions[_SQUARE] = lambda x, z: (x * x, 2.0 * x, jnp.zeros_like(x))
     functions[_NOTHING] = lambda x, z: (x, jnp.zeros_like(x), jnp.zeros_like(x))
     return functions
@@ -391,13 +428,15 @@ def _branches() -> tuple[Callable, ...]:
 
 
 def _start(programs: Programs, constants: Array, y: Array) -> Array:
-    """Memory before the first tile, shape [row, y]."""
+    """Memory before the first tile, shape [row, points]."""
     # Rows of tiles that are not run are never used: filling them would take longer
     # than many a tile.
-    memory = jax.lax.empty((programs.layout.rows, y.size), y.dtype)
-    memory = memory.at[_Y].set(y).at[_ONE].set(1.0)
+    points = y.shape[-1]
+    memory = jax.lax.empty((programs.layout.rows, points), y.dtype)
+    variables = 1 if y.ndim == 1 else len(y)
+    memory = memory.at[:variables].set(y.reshape(variables, points)).at[_ONE].set(1.0)
     flat = jnp.concatenate([constants.reshape(-1, 1), programs.fixed.reshape(-1, 1)])
-    flat = jnp.broadcast_to(flat, (flat.size, y.size))
+    flat = jnp.broadcast_to(flat, (flat.size, points))
     return jax.lax.dynamic_update_slice(memory, flat, (_FIRST_CONSTANT, 0))
 
 
@@ -408,14 +447,14 @@ def _num_tiles(programs: Programs) -> Array:
 def evaluate(
     programs: Programs,
     constants: Float[Array, "expressions constants"],
-    y: Float[Array, " points"],
+    y: Float[Array, " points"] | Float[Array, "variables points"],
 ) -> tuple[Float[Array, "expressions points"], Bool[Array, "expressions points"]]:
-    """f at each y, for each expression.
+    """f at each point, for each expression.
 
     Args:
       programs: the expressions.
       constants: values of those that may vary, instead of `programs.constants`.
-      y: where.
+      y: where; of several variables all their values, in their order.
 
     Returns:
       Values, and where they are defined (finite); values are NaN or inf elsewhere.
@@ -437,20 +476,23 @@ def evaluate(
 def evaluate_with_gradient(
     programs: Programs,
     constants: Float[Array, "expressions constants"],
-    y: Float[Array, " points"],
+    y: Float[Array, " points"] | Float[Array, "variables points"],
 ) -> tuple[
     Float[Array, "expressions points"],
-    Float[Array, "expressions points"],
+    Float[Array, "expressions points"] | Float[Array, "expressions variables points"],
     Float[Array, "expressions constants points"],
 ]:
-    """f, df/dy and df/dconstants at each y, for each expression.
+    """f, its derivatives by the variables and by the constants at each point.
+
+    Given values of one variable as an axis [points], df/dy has none for variables.
 
     Args and undefined values: see `evaluate`. The derivative with respect to an
     exponent is 0 where the base is not positive.
     """
     branches, layout = _branches(), programs.layout
     first_result = layout.first_result
-    partials = jax.lax.empty((2, layout.rows + 1, y.size), y.dtype)
+    points = y.shape[-1]
+    partials = jax.lax.empty((2, layout.rows + 1, points), y.dtype)
     partials = partials.at[:, layout.root].set(1.0).at[:, layout.nowhere].set(0.0)
 
     def forward(tile, state):
@@ -465,7 +507,7 @@ def evaluate_with_gradient(
     memory, partials = jax.lax.fori_loop(
         0, count, forward, (_start(programs, constants, y), partials)
     )
-    adjoint = jax.lax.empty((layout.rows + 1, y.size), y.dtype)
+    adjoint = jax.lax.empty((layout.rows + 1, points), y.dtype)
     adjoint = adjoint.at[layout.root].set(1.0).at[layout.nowhere].set(0.0)
 
     def backward(step, adjoint):
@@ -479,6 +521,11 @@ def evaluate_with_gradient(
     def of_leaves(parent, side):
         return adjoint[parent] * partials[side, parent]
 
-    slope = of_leaves(programs.y_parent, programs.y_side).sum(axis=1)
+    slope = of_leaves(programs.leaf_parent, programs.leaf_side)  # [expressions, leaves, points]
+    if y.ndim == 1:
+        slope = slope.sum(axis=1)
+    else:
+        which = programs.leaf_variable[:, None] == jnp.arange(len(y))[None, :, None]
+        slope = jnp.where(which[..., None], slope[:, None], 0.0).sum(axis=2)
     gradient = of_leaves(programs.constant_parent, programs.constant_side)
     return memory[programs.result], slope, gradient

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import orbax.checkpoint as ocp
+from nsode_jax.system.extras import extra
+
+with extra("train", "saving checkpoints"):
+    import orbax.checkpoint as ocp
 
 
 class _KeepBest:
@@ -78,7 +81,7 @@ class TrainingCheckpoints:
     def record(self) -> dict[str, Any]:
         """The record of the newest checkpoint."""
         args = ocp.args.Composite(data=ocp.args.JsonRestore())
-        return self._manager.restore(self.latest_step(), args=args).data
+        return self._manager.restore(self.latest_step(), args=args)["data"]
 
     def state(self, like: Any) -> Any:
         """The state of the newest checkpoint.
@@ -88,7 +91,7 @@ class TrainingCheckpoints:
             (Without one Orbax returns optimizer states as plain lists.)
         """
         args = ocp.args.Composite(state=ocp.args.StandardRestore(like))
-        return self._manager.restore(self.latest_step(), args=args).state
+        return self._manager.restore(self.latest_step(), args=args)["state"]
 
     def close(self) -> None:
         """Waits for saves in the background."""

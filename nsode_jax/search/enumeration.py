@@ -1,4 +1,4 @@
-"""All simple laws as a source of candidates: every skeleton of a list is fitted.
+"""All simple laws as a source of candidates: every skeleton up to a size is fitted.
 
 Fitting one costs less than a millisecond, so that no simple law need be missed by
 chance. All are fitted roughly, at few points; the best go on to the fit that other
@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from nsode_jax.expressions.canonical import TimeLimitExceeded
+from nsode_jax.expressions.catalogue import shipped_catalogue
 from nsode_jax.expressions.constants import exponent_constants, linear_constants
 from nsode_jax.expressions.expression import Expression, ExpressionError, Skeleton
 from nsode_jax.fitting.dataset import Dataset
@@ -26,7 +27,7 @@ from nsode_jax.fitting.programs import SMALL
 from nsode_jax.fitting.progress import Progress
 from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.scaling import AffineView
-from nsode_jax.search.sources import Proposal
+from nsode_jax.search.sources import UNRESTRICTED, Proposal, Proposals, Restriction
 from nsode_jax.selection.complexity import weighted_complexity
 from nsode_jax.selection.score import NUMBER_COST, TOKEN_COST, misfit
 
@@ -43,25 +44,29 @@ _REACH = 3.0
 
 @dataclasses.dataclass(frozen=True)
 class EnumerationSource:
-    """Every skeleton of a list, with several initial guesses of its constants.
+    """Every law up to a size, and the commonest beyond, from several initial guesses each.
 
     Attributes:
-      skeletons: keys of the skeletons, most plausible first.
+      symbols: up to so many operators, variables and constants no law is missing.
+      beyond: so many skeletons of more symbols are fitted too, the commonest.
+      restriction: which laws are considered.
       kept: most laws that are proposed.
     """
 
-    skeletons: tuple[str, ...]
+    symbols: int = 6
+    beyond: int = 12_000
+    restriction: Restriction = UNRESTRICTED
     kept: int = 400
     name: str = "enumeration"
 
     def propose(
         self, data: Dataset, form: Regression, *, seed: int, progress: Progress
-    ) -> list[Proposal]:
+    ) -> Proposals:
         """The skeletons that fit best for their complexity, roughly fitted."""
+        complete, common = _skeletons(self.symbols, self.beyond, self.restriction)
         view = _view(data)
         coarse = _coarse(data, form).rescaled(view.a, view.b, view.c)
-        packed = _packed(self.skeletons)
-        best = _screen(coarse, packed, self.kept, progress)
+        best = _screen(coarse, _packed(complete + common), self.kept, progress)
         proposals = []
         for law in best:
             try:
@@ -69,7 +74,28 @@ class EnumerationSource:
             except (ExpressionError, TimeLimitExceeded):
                 continue
             proposals.append(Proposal(restored, Origin(self.name)))
-        return proposals
+        symbols = min(self.symbols, self.restriction.max_symbols or self.symbols)
+        tried = f"all {len(complete):,} laws of up to {symbols} symbols"
+        if common:
+            tried += f" and the {len(common):,} commonest beyond"
+        return Proposals(tuple(proposals), tried)
+
+
+@functools.lru_cache(maxsize=4)
+def _skeletons(
+    symbols: int, beyond: int, restriction: Restriction
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Keys of all skeletons up to a size, and of the commonest beyond."""
+    catalogue = shipped_catalogue()
+    if restriction.operators is not None:
+        catalogue = catalogue.with_operators(tuple(restriction.allowed))
+    most = restriction.max_symbols
+    if most is not None and most <= symbols:
+        return catalogue.skeletons_up_to(most), ()
+    common = catalogue.commonest_beyond(symbols, beyond)
+    if most is not None:
+        common = tuple(key for key in common if len(key.split()) <= most)
+    return catalogue.skeletons_up_to(symbols), common
 
 
 def _view(data: Dataset) -> AffineView:
@@ -115,7 +141,7 @@ def _packed(keys: tuple[str, ...]) -> _Packed:
         TOKEN_COST * weighted_complexity(guess.expression) + NUMBER_COST * guess.free.sum()
         for guess in guesses
     ]
-    batches = tuple(batches_of(guesses, SMALL))
+    batches = tuple(batches_of(guesses, (SMALL,)))
     return _Packed(tuple(guesses), np.array(owners), np.array(costs), batches)
 
 

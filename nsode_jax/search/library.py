@@ -17,7 +17,7 @@ from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.progress import Progress
 from nsode_jax.fitting.regression import Regression
-from nsode_jax.search.sources import Proposal
+from nsode_jax.search.sources import Proposal, Proposals
 
 MAX_DEGREE = 6
 """Of the polynomials."""
@@ -33,9 +33,10 @@ class LibrarySource:
 
     def propose(
         self, data: Dataset, form: Regression, *, seed: int, progress: Progress
-    ) -> list[Proposal]:
+    ) -> Proposals:
         """All of them."""
-        return [Proposal(law, Origin(self.name)) for law in library(data.size)]
+        laws = tuple(Proposal(law, Origin(self.name)) for law in library(data.size))
+        return Proposals(laws, f"{len(laws):,} polynomials and sums of simple functions")
 
 
 def library(scale: float) -> list[Expression]:

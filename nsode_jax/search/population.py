@@ -12,7 +12,7 @@ from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.least_squares import InitialGuess, fit_laws, initial_guesses
 from nsode_jax.fitting.programs import fits
 from nsode_jax.fitting.regression import Regression
-from nsode_jax.search.sources import Proposal
+from nsode_jax.search.sources import UNRESTRICTED, Proposal, Restriction
 from nsode_jax.search.variants import canonical_or_none
 from nsode_jax.selection.complexity import weighted_complexity
 from nsode_jax.selection.score import optimistic_score, score
@@ -64,7 +64,8 @@ def draft_laws(form: Regression, proposals: Sequence[Proposal]) -> list[Draft]:
 class Population:
     """The best draft of each skeleton, signs of constants aside, for one set of data."""
 
-    def __init__(self, form: Regression) -> None:
+    def __init__(self, form: Regression, restriction: Restriction = UNRESTRICTED) -> None:
+        self._restriction = restriction
         self._form = form
         self._drafts: dict[str, Draft] = {}
 
@@ -76,7 +77,9 @@ class Population:
             if draft.score > limit:
                 break
             canonical = canonical_or_none(draft.expression)
-            if canonical is None or VARIABLE not in canonical.prefix and draft.error > 0.5:
+            if canonical is None or not self._restriction.admits(canonical):
+                continue
+            if VARIABLE not in canonical.prefix and draft.error > 0.5:
                 continue
             value = score(canonical, draft.error, self._form.count, self._form.floor)
             key = canonical.skeleton.unsigned_key

@@ -24,7 +24,7 @@ from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.trajectory_fitting import NO_FIT, ROUGH, fit_trajectories, polished_fit
 from nsode_jax.search.evolution import evolve, restart
 from nsode_jax.search.population import Draft, Population, draft_laws
-from nsode_jax.search.sources import Proposal
+from nsode_jax.search.sources import UNRESTRICTED, Proposal, Restriction
 from nsode_jax.search.variants import (
     factored_law,
     rounded_laws,
@@ -63,6 +63,7 @@ def refine(
     *,
     seed: int = 0,
     config: RefineConfig | None = None,
+    restriction: Restriction = UNRESTRICTED,
     progress: Progress = silent,
 ) -> list[Fit]:
     """Fits the constants of proposed laws and of laws near them.
@@ -76,6 +77,7 @@ def refine(
         every term.
       seed: seed of the search.
       config: how much work to do.
+      restriction: which laws are considered.
       progress: told what is going on.
 
     Returns:
@@ -86,10 +88,10 @@ def refine(
     rng = np.random.default_rng(seed)
 
     progress("fitting constants", 0.0)
-    population = Population(form)
+    population = Population(form, restriction)
     population.add(draft_laws(form, proposals))
     relatives = [
-        Proposal(with_coefficients(draft.expression), draft.origin)
+        Proposal(with_coefficients(draft.expression), draft.origin.descendant())
         for draft in population.best(config.children)
     ]
     population.add(draft_laws(form, relatives))
@@ -109,6 +111,14 @@ def refine(
     fits += _simplify(data, form, fits)
     progress("simplifying", 1.0)
     return fits
+
+
+def fit_asked_for(data: Dataset, form: Regression, proposal: Proposal) -> Fit:
+    """The best fit of one law, however bad: from its own constants, and by the form."""
+    starts = [proposal.expression, *(d.expression for d in draft_laws(form, [proposal]))]
+    fits = [fit_trajectories(data, law, form.y0s, proposal.origin) for law in starts]
+    values = scores(fits, data, form)
+    return fits[values.index(min(values))]
 
 
 def _fit_all(
@@ -182,7 +192,9 @@ def _simplify(
             all_shorter = list(shortened_laws(parent.expression))
             shorter = [law for law in all_shorter if law.skeleton.unsigned_key not in tried]
             tried |= {law.skeleton.unsigned_key for law in shorter}
-            drafts = draft_laws(form, [Proposal(law, parent.origin) for law in shorter])
+            drafts = draft_laws(
+                form, [Proposal(law, parent.origin.descendant()) for law in shorter]
+            )
             drafts.sort(key=lambda draft: draft.score)
             relatives += [draft.expression for draft in drafts[:shortened]]
             # What hardly mattered is dropped as it stands, also where the rest has been
@@ -225,7 +237,7 @@ def _fit_exactly(
     for law, values in zip(laws, fit_laws(form, guesses)[0], strict=True):
         with contextlib.suppress(ExpressionError):  # A constant left the range of numbers.
             law = law.skeleton.with_constants(values)
-        fits.append(fit_trajectories(data, law, parent.y0s, parent.origin, NO_FIT))
+        fits.append(fit_trajectories(data, law, parent.y0s, parent.origin.descendant(), NO_FIT))
     return fits
 
 
@@ -233,7 +245,7 @@ def _fit_child(
     data: Dataset, form: Regression, expression: Expression, parent: Fit, parent_score: float
 ) -> Fit:
     """The trajectory fit of a simpler law, in full only where it can reach its parent's score."""
-    fit = fit_trajectories(data, expression, parent.y0s, parent.origin, ROUGH)
+    fit = fit_trajectories(data, expression, parent.y0s, parent.origin.descendant(), ROUGH)
     # On clean data a rough fit is far from the floor, though the law may be exact.
     reach = math.inf if fit.r2 > 1 - 1e-9 else SLACK
     if not fit.diverged and scores([fit], data, form)[0] <= parent_score + reach:

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nsode_jax.data.bank import write_atomically
 from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.modeling.pretrained import load_pretrained
 from nsode_jax.modeling.transformer import ModelConfig, Params
+from nsode_jax.system.files import write_atomically
 from nsode_jax.training.config import TrainingConfig
 
 _FILE = "config.json"
