@@ -16,7 +16,7 @@ def get_config() -> ConfigDict:
     """A model for a CPU, and a prior that it can learn."""
     config = base.get_config()
     config.generation.update(
-        num_skeletons=50_000,  # The first ones of the bank: simpler ones count for more.
+        num_skeletons=100_000,  # The first ones of the bank: simpler ones count for more.
         max_complexity=27,
         initial_values_per_ode=4,
         min_time=0.0,

@@ -1,9 +1,9 @@
-"""Trains a model: python -m nsode_jax.train --config configs/small.py --workdir RUN.
+"""Trains a model: python -m nsode_jax.train --config configs/small.py [--workdir RUN].
 
-Any field can be overridden, e.g. --config.training.steps=1000. The run resumes
-from the newest checkpoint in the workdir, and leaves the weights of its best
-validation for `nsode_jax.discover --weights` in RUN/weights. SIGTERM or Ctrl-C save
-a checkpoint and end it.
+Any field can be overridden, e.g. --config.training.steps=1000. Without --workdir the run
+lives in runs/ and the name of the config: here in runs/small. It resumes from the newest
+checkpoint there, and leaves the weights of its best validation for `nsode_jax.discover
+--weights` in RUN/weights. SIGTERM or Ctrl-C save a checkpoint and end it.
 
 On several machines start the same command on each, with --distributed and a workdir
 that all of them see; under SLURM, Open MPI, GKE or on a TPU pod they find each other,
@@ -14,12 +14,15 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from pathlib import Path
 
 from absl import app, flags, logging
 from ml_collections import config_flags
 
 _CONFIG = config_flags.DEFINE_config_file("config", None, "A file such as configs/small.py.")
-_WORKDIR = flags.DEFINE_string("workdir", None, "For checkpoints, metrics and weights.")
+_WORKDIR = flags.DEFINE_string(
+    "workdir", None, "For checkpoints, metrics and weights (default: runs/ and the config's name)."
+)
 _DISTRIBUTED = flags.DEFINE_bool("distributed", False, "Join the other processes of this job.")
 _COORDINATOR = flags.DEFINE_string("coordinator", None, "HOST:PORT of process 0, a free port.")
 _NUM_PROCESSES = flags.DEFINE_integer("num_processes", None, "Processes of the job.", 2)
@@ -54,6 +57,13 @@ def _is_address(value: str | None) -> bool:
     return bool(host) and port.isdecimal() and 0 < int(port) < 2**16
 
 
+def workdir() -> str:
+    """The folder of the run: as given, or after the config's file."""
+    if _WORKDIR.value is not None:
+        return _WORKDIR.value
+    return str(Path("runs", Path(flags.FLAGS["config"].config_filename).stem))
+
+
 def main(argv: list[str]) -> int:
     """Trains the config in the workdir. Returns the exit code."""
     if len(argv) > 1:
@@ -76,14 +86,14 @@ def main(argv: list[str]) -> int:
             count = Model(config.model).num_parameters()
             if jax.process_index() == 0:
                 print(
-                    f"{count['total'] / 1e6:.1f}M parameters "
+                    f"the run lives in {workdir()}\n{count['total'] / 1e6:.1f}M parameters "
                     f"(encoder {count['encoder'] / 1e6:.1f}M, "
                     f"decoder {count['decoder'] / 1e6:.1f}M); "
                     f"{jax.device_count()} devices in {jax.process_count()} processes",
                     flush=True,
                 )
             sections = (config.generation, config.corruption, config.model, config.training)
-            end = train_to_end(*sections, _WORKDIR.value)
+            end = train_to_end(*sections, workdir())
         # Exceptions of this process alone must end the others too, so they leave the stack.
         except (CannotJoin, OSError, ValueError) as error:
             print(f"nsode_jax.train: error: {error}", file=sys.stderr)
@@ -101,7 +111,7 @@ def run() -> None:
     """Entry point: parses flags and calls `main`."""
     from nsode_jax.config import flags_parser
 
-    flags.mark_flags_as_required(["config", "workdir"])
+    flags.mark_flags_as_required(["config"])
     app.run(main, flags_parser=flags_parser("nsode_jax.train"))
 
 
