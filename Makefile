@@ -17,8 +17,8 @@ help:
 	@echo "make test            run the tests"
 	@echo "make test-baselines  install the methods we compare with and test them"
 	@echo "make test-beam       install Apache Beam and test data generation on it"
-	@echo "make lint            check style (ruff)"
-	@echo "make train-small     train configs/small.py on fresh data, into runs/small"
+	@echo "make lint            check style (ruff) and types (basedpyright)"
+	@echo "make train-small     train the config small on fresh data, into runs/small"
 	@echo "make clean           remove .venv and all caches; runs/ stays"
 
 demo: $(INSTALLED)
@@ -44,9 +44,10 @@ test-beam: $(DEV_INSTALLED)
 lint: $(DEV_INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
 train-small: $(INSTALLED)
-	$(BIN)/python -m nsode_jax.train --config configs/small.py --workdir runs/small
+	$(BIN)/python -m nsode_jax.train --config small --workdir runs/small
 
 # A name on the PATH is not enough: pyenv's shims exist without a Python behind them.
 $(BIN)/python:
@@ -65,7 +66,7 @@ $(BIN)/python:
 $(INSTALLED): requirements.txt pyproject.toml | $(BIN)/python
 	@echo "Installing nsode_jax and what it needs into $(VENV) (the first time: a few minutes)"
 	@$(PIP) -r requirements.txt
-	@$(PIP) -e .
+	@$(PIP) -e '.[train]'
 	@touch $@
 
 $(DEV_INSTALLED): $(INSTALLED)

@@ -8,8 +8,7 @@ long, found twice as many of ODEBench's skeletons with it.
 """
 
 from ml_collections import ConfigDict
-
-from configs import base
+from nsode_jax.configs import base
 
 
 def get_config() -> ConfigDict:
@@ -27,9 +26,13 @@ def get_config() -> ConfigDict:
     config.corruption.update(sparse_share=0.4, dropped_share=0.0, window_share=0.25)
     config.model.update(max_length=28, layers=4, heads=4, width=128, hidden_width=512)
     config.training.update(
-        batch_size=64,
-        learning_rate=1e-3,
-        warmup_steps=500,
-        steps=18_000,
+        batch_size=128,
+        length_multiple=4,
+        optimizer="muon",
+        learning_rate=1.2e-3,
+        warmup_steps=300,
+        schedule="constant",
+        steps=9_000,
+        decay_steps=1_500,
     )
     return config

@@ -7,4 +7,4 @@ ARG BEAM
 # Dataflow writes TFRecord, for which TFDS needs tensorflow and mlcroissant.
 ARG MORE=
 COPY *.whl /tmp/
-RUN pip install /tmp/*.whl apache-beam==${BEAM} ${MORE}
+RUN pip install "$(echo /tmp/*.whl)[train]" apache-beam==${BEAM} ${MORE}

@@ -8,8 +8,7 @@ import argparse
 import tensorflow_datasets as tfds
 from absl import flags
 from apache_beam.options.pipeline_options import PipelineOptions
-
-from data_builders.nsode.nsode_dataset_builder import CONFIG_NAMES, Builder
+from nsode_jax.data_builders.nsode.nsode_dataset_builder import CONFIG_NAMES, Builder
 
 
 def main() -> None:

@@ -2,4 +2,4 @@
 FROM python:3.11-slim
 WORKDIR /nsode_jax
 COPY . .
-RUN pip install --no-cache-dir -e '.[tpu]'
+RUN pip install --no-cache-dir -e '.[tpu,train]'

@@ -100,7 +100,7 @@ install() {
     cd nsode_jax
     python3 -m pip install --quiet --user uv
     python3 -m uv venv --quiet --allow-existing --python 3.11 .venv
-    python3 -m uv pip install --quiet --python .venv/bin/python -e '.[tpu]'"
+    python3 -m uv pip install --quiet --python .venv/bin/python -e '.[tpu,train]'"
 }
 
 train() {

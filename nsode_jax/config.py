@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
+import importlib.resources
+import runpy
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from nsode_jax.dynamics.corrupt import CorruptionConfig
 from nsode_jax.dynamics.solve import SolverConfig
 from nsode_jax.expressions.sampling import EquationPrior
 from nsode_jax.modeling.transformer import ModelConfig
-from nsode_jax.training.loop import TrainingConfig
+from nsode_jax.training.config import TrainingConfig
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,29 +62,53 @@ def from_config_dict(config: ConfigDict) -> Config:
     Raises:
       ValueError: if a value is out of range.
     """
-    sections = {
-        name: section(**config[name]) for name, section in _SECTIONS.items() if name != "generation"
-    }
-    generation = GenerationConfig(
-        prior=sections.pop("prior"), solver=sections.pop("solver"), **config.generation
+    values = config.to_dict()
+    return Config(
+        GenerationConfig(
+            prior=EquationPrior(**values["prior"]),
+            solver=SolverConfig(**values["solver"]),
+            **values["generation"],
+        ),
+        CorruptionConfig(**values["corruption"]),
+        ModelConfig(**values["model"]),
+        TrainingConfig(**values["training"]),
     )
-    return Config(generation=generation, **sections)
 
 
-def load(path: str | Path) -> Config:
-    """The config of a file that defines `get_config()`.
+def shipped() -> dict[str, Path]:
+    """The config files that come with the package, by name."""
+    folder = importlib.resources.files("nsode_jax.configs")
+    files = sorted(Path(str(file)) for file in folder.iterdir() if file.name.endswith(".py"))
+    return {path.stem: path for path in files if path.stem != "__init__"}
+
+
+def find(name_or_path: str | Path) -> Path:
+    """A config file by its path, or a shipped one by its name: `configs/small.py`, `small`.
+
+    Raises:
+      FileNotFoundError: if there is no such file.
+    """
+    path = Path(name_or_path)
+    if path.is_file():
+        return path
+    there = shipped()
+    if str(name_or_path) not in there:
+        raise FileNotFoundError(
+            f"no config {str(name_or_path)!r}: neither a file nor one of the shipped ones "
+            f"({', '.join(there)})"
+        )
+    return there[str(name_or_path)]
+
+
+def load(name_or_path: str | Path) -> Config:
+    """The config of a file that defines `get_config()`, by its path or its shipped name.
 
     Raises:
       FileNotFoundError: if there is no such file.
       ValueError: if a value is out of range.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"no config file {path}")
-    spec = importlib.util.spec_from_file_location(f"nsode_config_{path.stem}", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return from_config_dict(module.get_config())
+    path = find(name_or_path)
+    return from_config_dict(runpy.run_path(str(path))["get_config"]())
 
 
 def flags_parser(program: str) -> Callable[[Sequence[str]], list[str]]:
@@ -95,7 +120,7 @@ def flags_parser(program: str) -> Callable[[Sequence[str]], list[str]]:
 
     def parse(argv: Sequence[str]) -> list[str]:
         try:
-            rest = flags.FLAGS(argv)
+            rest = flags.FLAGS(_with_config_found(argv))
             flags.FLAGS.config["generation"]  # One that could not be loaded shows only here.
             return rest
         except AttributeError as error:
@@ -109,3 +134,19 @@ def flags_parser(program: str) -> Callable[[Sequence[str]], list[str]]:
         raise SystemExit(2)
 
     return parse
+
+
+def _with_config_found(argv: Sequence[str]) -> list[str]:
+    """The arguments with the path of the config where `--config` gives a name."""
+    found = list(argv)
+    for place, argument in enumerate(found):
+        option, equals, value = argument.partition("=")
+        if option == "--":
+            break
+        if option not in ("--config", "-config"):
+            continue
+        if equals:
+            found[place] = f"{option}={find(value)}"
+        elif place + 1 < len(found):
+            found[place + 1] = str(find(found[place + 1]))
+    return found

@@ -24,13 +24,15 @@ from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError, count
 
 # JAX and the model are imported only once the input is known to be good, so that
 # a mistyped file name is answered at once.
-from nsode_jax.tables.table import read_series_of_table, read_table
+from nsode_jax.tables.table import Measurements, read_measurements
 
 if TYPE_CHECKING:
     from nsode_jax.reporting.result import Discovery
 
 PROGRAM = "nsode_jax.discover"
-EFFORTS = ("fast", "default", "thorough")  # Of the pipeline, which is slow to import.
+# Of the pipeline, which is slow to import.
+EFFORTS = ("fast", "default", "thorough")
+SOURCES = ("network", "library")
 PICTURES = (".png", ".pdf", ".svg")
 NARROWEST = 80  # Columns for which tables and notes are set on a terminal.
 
@@ -66,16 +68,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str] | None) -> int:
     options = _parser().parse_args(argv)
-    if options.no_library and options.beams == options.samples == 0:
-        raise _InputError("--no-library with --beams 0 --samples 0 leaves no law to try")
-    trajectories, notes, names = _read(options)
+    no_network = options.beams == options.samples == 0
+    if no_network and options.sources == ("network",) and not options.laws:
+        raise _InputError("--sources network with --beams 0 --samples 0 leaves no law to try")
+    read = _read(options)
+    trajectories, notes, names = read.trajectories, read.notes, read.names
     output = _output(options.file, options.out)
     for note in notes:
         print(_note(note))
     points = count(sum(len(trajectory) for trajectory in trajectories), "point")
     start = min(trajectory.t[0] for trajectory in trajectories)
     end = max(trajectory.t[-1] for trajectory in trajectories)
-    several = f", {len(trajectories)} series" if options.series else ""
+    several = f", {len(trajectories)} series" if len(trajectories) > 1 else ""
     print(f"{points} of {names[1]} over {names[0]} from {start:g} to {end:g}{several}", flush=True)
 
     discovery = _discover(trajectories, options)
@@ -92,14 +96,12 @@ def _run(argv: Sequence[str] | None) -> int:
     return 0
 
 
-def _read(
-    options: argparse.Namespace,
-) -> tuple[tuple[Trajectory, ...], tuple[str, ...], tuple[str, str]]:
-    """The series of the file, notes, and the names of time and value."""
-    if options.series is not None:
-        return read_series_of_table(options.file, options.series, options.time, options.value)
-    trajectory, notes, names = read_table(options.file, options.time, options.value)
-    return (trajectory,), notes, names
+def _read(options: argparse.Namespace) -> Measurements:
+    """The series of the file."""
+    start, end = getattr(options, "from"), options.to
+    reading = ("time", "value", "series", "replicates", "decimal", "thousands")
+    chosen = {name: getattr(options, name) for name in reading}
+    return read_measurements(options.file, **chosen, start=start, end=end)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -109,14 +111,28 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("file", help="table with a column of times and a column of values")
+    add(
+        "file",
+        help="table with a column of times and a column of values: text, .xlsx, .ods, .parquet, "
+        ".feather or .h5; - for standard input, clipboard for what was copied",
+    )
     add("--time", metavar="COL", help="column of times: name, or number from 1")
     add("--value", metavar="COL", help="column of values: name, or number from 1")
     add(
         "--series",
         metavar="COL",
-        help="column that tells several series of one law apart, which stand below each other",
+        help="column that tells several series of one law apart, which stand below each other; "
+        "restart: a series ends where the clock starts again",
     )
+    add(
+        "--replicates",
+        action="store_true",
+        help="each column of values is a series of one law: --value rep1,rep2,rep3, or all columns",
+    )
+    add("--from", metavar="TIME", help="first time to use: a number, or a date as in the file")
+    add("--to", metavar="TIME", help="last time to use")
+    add("--decimal", metavar="MARK", help="decimal mark, . or , where the columns do not tell")
+    add("--thousands", metavar="MARK", help="mark between thousands: , . ' or a space, likewise")
     add(
         "--out",
         metavar="PATH",
@@ -155,9 +171,21 @@ def _parser() -> argparse.ArgumentParser:
         help="laws drawn from the network beside it (by the effort)",
     )
     add(
-        "--no-library",
-        action="store_true",
-        help="try only what the network proposes, not polynomials and other simple laws too",
+        "--sources",
+        type=_sources,
+        default=SOURCES,
+        metavar="NAMES",
+        help="where candidate laws come from, separated by commas: network, library "
+        "(polynomials and other simple laws); both by default",
+    )
+    add(
+        "--try",
+        dest="laws",
+        action="append",
+        type=_law,
+        default=[],
+        metavar="FORMULA",
+        help="law of your own to be tried too, such as 0.5*y*(1 - y/600); may be repeated",
     )
     add(
         "--seed",
@@ -182,6 +210,24 @@ def _whole(low: int, high: int):
     return convert
 
 
+def _sources(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    for name in names:
+        if name not in SOURCES:
+            raise argparse.ArgumentTypeError(f"{name!r} is not one of {', '.join(SOURCES)}")
+    return names
+
+
+def _law(text: str) -> str:
+    from nsode_jax.expressions.expression import Expression, ExpressionError
+
+    try:
+        Expression.from_infix(text)
+    except ExpressionError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no law: {error}") from None
+    return text
+
+
 # --- the search --------------------------------------------------------------
 
 
@@ -201,7 +247,8 @@ def _discover(trajectories: Sequence[Trajectory], options: argparse.Namespace) -
             effort=options.effort,
             beams=options.beams,
             samples=options.samples,
-            use_library=not options.no_library,
+            sources=options.sources,
+            candidates=options.laws,
             seed=options.seed,
             progress=progress,
         )
@@ -420,7 +467,11 @@ def _chosen(options: argparse.Namespace) -> dict[str, object]:
     names = ("effort", "beams", "samples", "weights", "seed")
     chosen = {name: getattr(options, name) for name in names}
     chosen = {name: value for name, value in chosen.items() if value is not None}
-    return chosen | ({"library": "no"} if options.no_library else {})
+    if options.sources != SOURCES:
+        chosen["sources"] = ", ".join(options.sources)
+    if options.laws:
+        chosen["tried"] = "; ".join(options.laws)
+    return chosen
 
 
 if __name__ == "__main__":

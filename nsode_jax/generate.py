@@ -1,4 +1,4 @@
-"""Generates training data: python -m nsode_jax.generate --config configs/small.py --data_dir DATA.
+"""Generates training data: python -m nsode_jax.generate --config small --data_dir DATA.
 
 It can be killed at any moment: the same command goes on where it was, and
 repairs what has been damaged. With --bank FILE only the skeletons are drawn, from
@@ -16,7 +16,11 @@ from pathlib import Path
 from absl import app, flags, logging
 from ml_collections import config_flags
 
-_CONFIG = config_flags.DEFINE_config_file("config", None, "A file such as configs/small.py.")
+from nsode_jax.system.extras import MissingExtra
+
+_CONFIG = config_flags.DEFINE_config_file(
+    "config", None, "Name of a shipped config, such as small, or a file."
+)
 _DATA_DIR = flags.DEFINE_string("data_dir", "~/nsode_data", "Where the data set goes.")
 _BANK = flags.DEFINE_string("bank", None, "Only draw the skeletons, into this file.")
 _PROCESSES = flags.DEFINE_integer("processes", None, "Worker processes (default: all cores).")
@@ -78,10 +82,14 @@ def _draw_bank(path: Path, config, workers, progress) -> None:
 def _write_dataset(data_dir: Path, config, workers, progress) -> None:
     _require_writable(data_dir)
     # Imported late: worker processes import this module too, and need none of it.
-    from data_builders.nsode.nsode_dataset_builder import CONFIG_NAMES, Builder, NsodeConfig
     from nsode_jax.data.shards import write_dataset
+    from nsode_jax.data_builders.nsode.nsode_dataset_builder import (
+        CONFIG_NAMES,
+        Builder,
+        NsodeConfig,
+    )
 
-    name = Path(flags.FLAGS["config"].config_filename).stem
+    name = Path(config_flags.get_config_filename(flags.FLAGS["config"])).stem
     named = name if name in CONFIG_NAMES else NsodeConfig(name=name, generation=config)
     builder = Builder(config=named, data_dir=str(data_dir))
     complete = Path(builder.data_path).exists()
@@ -111,7 +119,11 @@ def run() -> None:
     from nsode_jax.config import flags_parser
 
     flags.mark_flags_as_required(["config"])
-    app.run(main, flags_parser=flags_parser("nsode_jax.generate"))
+    try:
+        app.run(main, flags_parser=flags_parser("nsode_jax.generate"))
+    except MissingExtra as error:
+        print(f"nsode_jax.generate: error: {error}", file=sys.stderr)
+        sys.exit(2)
 
 
 if __name__ == "__main__":

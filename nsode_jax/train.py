@@ -1,4 +1,4 @@
-"""Trains a model: python -m nsode_jax.train --config configs/small.py [--workdir RUN].
+"""Trains a model: python -m nsode_jax.train --config small [--workdir RUN].
 
 Any field can be overridden, e.g. --config.training.steps=1000. Without --workdir the run
 lives in runs/ and the name of the config: here in runs/small. It resumes from the newest
@@ -19,7 +19,11 @@ from pathlib import Path
 from absl import app, flags, logging
 from ml_collections import config_flags
 
-_CONFIG = config_flags.DEFINE_config_file("config", None, "A file such as configs/small.py.")
+from nsode_jax.system.extras import MissingExtra
+
+_CONFIG = config_flags.DEFINE_config_file(
+    "config", None, "Name of a shipped config, such as small, or a file."
+)
 _WORKDIR = flags.DEFINE_string(
     "workdir", None, "For checkpoints, metrics and weights (default: runs/ and the config's name)."
 )
@@ -46,7 +50,8 @@ def _describe_one_job(values: dict[str, object]) -> bool:
     ["num_processes", "process_id"], "--process_id must be below --num_processes"
 )
 def _is_one_of_them(values: dict[str, int | None]) -> bool:
-    return None in values.values() or values["process_id"] < values["num_processes"]
+    number, processes = values["process_id"], values["num_processes"]
+    return number is None or processes is None or number < processes
 
 
 @flags.validator("coordinator", "it must be HOST:PORT")
@@ -57,10 +62,8 @@ def _is_address(value: str | None) -> bool:
     return bool(host) and port.isdecimal() and 0 < int(port) < 2**16
 
 
-def workdir() -> str:
-    """The folder of the run: as given, or after the config's file."""
-    if _WORKDIR.value is not None:
-        return _WORKDIR.value
+def default_workdir() -> str:
+    """The folder of a run that was given none: named after its config."""
     return str(Path("runs", Path(flags.FLAGS["config"].config_filename).stem))
 
 
@@ -77,6 +80,7 @@ def main(argv: list[str]) -> int:
     from nsode_jax.training.loop import Stop, train_to_end
     from nsode_jax.training.parallel import CannotJoin, joined_processes
 
+    workdir = _WORKDIR.value or default_workdir()
     with contextlib.ExitStack() as stack:
         try:
             if _DISTRIBUTED.value:
@@ -86,14 +90,14 @@ def main(argv: list[str]) -> int:
             count = Model(config.model).num_parameters()
             if jax.process_index() == 0:
                 print(
-                    f"the run lives in {workdir()}\n{count['total'] / 1e6:.1f}M parameters "
+                    f"the run lives in {workdir}\n{count['total'] / 1e6:.1f}M parameters "
                     f"(encoder {count['encoder'] / 1e6:.1f}M, "
                     f"decoder {count['decoder'] / 1e6:.1f}M); "
                     f"{jax.device_count()} devices in {jax.process_count()} processes",
                     flush=True,
                 )
             sections = (config.generation, config.corruption, config.model, config.training)
-            end = train_to_end(*sections, workdir())
+            end = train_to_end(*sections, workdir)
         # Exceptions of this process alone must end the others too, so they leave the stack.
         except (CannotJoin, OSError, ValueError) as error:
             print(f"nsode_jax.train: error: {error}", file=sys.stderr)
@@ -112,7 +116,11 @@ def run() -> None:
     from nsode_jax.config import flags_parser
 
     flags.mark_flags_as_required(["config"])
-    app.run(main, flags_parser=flags_parser("nsode_jax.train"))
+    try:
+        app.run(main, flags_parser=flags_parser("nsode_jax.train"))
+    except MissingExtra as error:
+        print(f"nsode_jax.train: error: {error}", file=sys.stderr)
+        sys.exit(2)
 
 
 if __name__ == "__main__":

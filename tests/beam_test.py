@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import tensorflow_datasets as tfds
+from nsode_jax.data_builders.nsode.nsode_dataset_builder import Builder
 
-from data_builders.nsode.nsode_dataset_builder import Builder
 from nsode_jax.data.records import open_split
 
 pytest.importorskip("apache_beam", reason="Beam is the extra `beam`")

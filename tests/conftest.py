@@ -30,8 +30,9 @@ flags.FLAGS.mark_as_parsed()
 @pytest.fixture(scope="session")
 def smoke_config(tmp_path_factory):
     """configs/smoke.py, with its data set generated."""
-    from configs import smoke
-    from data_builders.nsode.nsode_dataset_builder import Builder
+    from nsode_jax.configs import smoke
+    from nsode_jax.data_builders.nsode.nsode_dataset_builder import Builder
+
     from nsode_jax.config import from_config_dict
 
     folder = tmp_path_factory.mktemp("data")

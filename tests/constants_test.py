@@ -7,6 +7,7 @@ from nsode_jax.expressions.canonical import NotRepresentable, canonicalize, is_t
 from nsode_jax.expressions.constants import (
     constant_roles,
     is_allowed,
+    is_plain,
     linear_constants,
     resample_constants,
 )
@@ -137,3 +138,10 @@ def test_impossible_skeletons_give_none():
 )
 def test_linear_constants(key, linear):
     assert linear_constants(Skeleton.from_key(key)).tolist() == linear
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"), [(2.0, True), (-3.0, True), (1.5, True), (4.5, False), (2.01, False)]
+)
+def test_is_plain(value, plain):
+    assert is_plain(value) is plain

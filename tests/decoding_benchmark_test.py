@@ -6,10 +6,10 @@ import sys
 
 import numpy as np
 import pytest
+from nsode_jax.configs import smoke
 
 from benchmarks import decoding
 from benchmarks.training import WorkerFailed
-from configs import smoke
 from nsode_jax.config import from_config_dict
 from nsode_jax.data.vocabulary import EOS, PAD, Vocabulary
 

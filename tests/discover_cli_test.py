@@ -101,7 +101,13 @@ def test_a_law_is_found_and_drawn(calls, capsys, tmp_path):
     assert output.err.count("decoding") == 1 and "fitting" in output.err
     np.testing.assert_array_equal(calls[0]["t"], np.arange(19.0))
     assert options_of(calls[0]) == dict(
-        weights="small", effort="default", beams=None, samples=None, use_library=True, seed=0
+        weights="small",
+        effort="default",
+        beams=None,
+        samples=None,
+        sources=("network", "library"),
+        candidates=[],
+        seed=0,
     )
 
 
@@ -182,25 +188,32 @@ def test_notes_are_broken_between_words_on_a_terminal(monkeypatch):
     assert lines[0].startswith("note: word") and lines[1].startswith("      word")
 
 
-def test_the_efforts_are_those_of_the_pipeline():
+def test_the_efforts_and_sources_are_those_of_the_pipeline():
     assert cli.EFFORTS == tuple(pipeline.EFFORTS)
+    assert cli.SOURCES == pipeline.SOURCES
 
 
 def test_options_reach_the_pipeline(calls, capsys, write, tmp_path):
     path = write(T + 1, header="a,b\n")
     options = "--time b --value a --weights tiny --effort thorough --beams 7 --samples 0 --seed 3"
+    options += " --sources network --try 0.5*y --try y-y**2"
     out = str(tmp_path / "new" / "report")
-    assert (
-        cli.main([path, *options.split(), "--no-library", "--candidates", "1", "--out", out]) == 0
-    )
+    assert cli.main([path, *options.split(), "--candidates", "1", "--out", out]) == 0
     out = capsys.readouterr().out
     np.testing.assert_array_equal(calls[0]["t"], T + 1)
     assert options_of(calls[0]) == dict(
-        weights="tiny", effort="thorough", beams=7, samples=0, use_library=False, seed=3
+        weights="tiny",
+        effort="thorough",
+        beams=7,
+        samples=0,
+        sources=("network",),
+        candidates=["0.5*y", "y-y**2"],
+        seed=3,
     )
     assert "\n   1  " in out and "\n   2  " not in out
     report = (tmp_path / "new" / "report" / "report.md").read_text(encoding="utf-8")
-    chosen = "effort = thorough, beams = 7, samples = 0, weights = tiny, seed = 3, library = no"
+    chosen = "effort = thorough, beams = 7, samples = 0, weights = tiny, seed = 3, "
+    chosen += "sources = network, tried = 0.5*y; y-y**2"
     assert f"Options: {chosen}" in report
 
 
@@ -282,7 +295,12 @@ def test_bad_files(calls, capsys, tmp_path):
         (["--beams", "-1"], "whole number"),
         (["--effort", "huge"], "choose from"),
         (["--polynomials", "2"], "unrecognized arguments"),
-        (["--no-library", "--beams", "0", "--samples", "0"], "leaves no law to try"),
+        (["--sources", "network", "--beams", "0", "--samples", "0"], "leaves no law to try"),
+        (["--sources", "network,oracle"], "'oracle' is not one of network, library"),
+        (["--sources", ""], "is not one of"),
+        (["--try", "y +"], "'y +' is no law"),
+        (["--try", "__import__('os')"], "is no law"),
+        (["--no-library"], "unrecognized arguments: --no-library"),
         (["--beams", "many"], "whole number"),
         (["--samples", "-1"], "whole number"),
         (["--candidates", "0"], "whole number"),

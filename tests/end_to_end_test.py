@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nsode_jax import discover as cli
-from nsode_jax.discovery import pipeline as discover
+from nsode_jax.discovery import discover
 from nsode_jax.tables.table import read_table
 
 YEAST = Path(__file__).parent.parent / "examples" / "yeast_growth.csv"

@@ -104,7 +104,7 @@ def test_tags_are_those_of_one_dimensional_input():
 def test_parameters_mirror_discover(finds):
     calls = finds("-y")
     given = {"weights": "mine", "effort": "fast", "beams": 3, "samples": 4}
-    given |= {"use_library": False, "proposer": object()}
+    given |= {"sources": ["library"], "candidates": ["y - y**2"]}
     assert set(given) | {"random_state"} == set(NSODERegressor().get_params())
     NSODERegressor(random_state=5, **given).fit(T, np.exp(-T))
     assert calls[0][2] == given | {"seed": 5}
@@ -223,6 +223,18 @@ def test_several_series(finds):
         NSODERegressor().fit([T, T, T], y)
     shared = NSODERegressor().fit(T, [y[0], y[0] + 1.0])
     assert len(shared.discovery_.trajectories) == 2
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_numbers_mean_what_they_show(finds, dtype):
+    calls = finds("-0.5*y")
+    y = np.array([1.2, 0.905, 0.526, 0.317, 0.2, 0.133, 0.094, 0.071, 0.058])
+    t = 0.1 * np.arange(9)
+    NSODERegressor().fit(t.astype(dtype)[:, None], y.astype(dtype))
+    NSODERegressor().fit([t.astype(dtype)] * 2, [y.astype(dtype)] * 2)
+    assert_array_equal(calls[0][1], y)
+    assert_array_equal(calls[1][1][1], y)
+    assert calls[0][0].dtype == np.float64
 
 
 # --- data that tell no law -----------------------------------------------------------------

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import sympy
 
 from nsode_jax.expressions.expression import Expression, ExpressionError, Skeleton
 from nsode_jax.expressions.operators import OPERATORS
@@ -171,3 +172,61 @@ def test_rounded_is_for_display(text, shown):
     assert expression.rounded(3).infix == shown
     y = np.array([0.3, 1.7])
     np.testing.assert_allclose(expression.rounded(9).evaluate(y), expression.evaluate(y), rtol=1e-8)
+
+
+class TestVariables:
+    NAMES = ("y1", "y2", "t")
+
+    @pytest.mark.parametrize(
+        ("text", "latex"),
+        [
+            ("2*y1*y2 - sin(t)", r"2 y_{1} y_{2} - \sin\left(t\right)"),
+            ("y2**2/(y1 + 3)", r"\frac{y_{2}^{2}}{y_{1} + 3}"),
+        ],
+    )
+    def test_text_latex_and_sympy(self, text, latex):
+        expression = Expression.from_infix(text, self.NAMES)
+        assert expression.infix == text
+        assert expression.latex() == latex
+        symbols = [sympy.Symbol(name) for name in self.NAMES]
+        values = (0.3, 1.7, 2.9)
+        expected = sympy.lambdify(symbols, expression.to_sympy())(*values)
+        assert expression.evaluate(*values) == pytest.approx(expected, rel=1e-12)
+        assert expression.compile()(*values) == pytest.approx(expected, rel=1e-12)
+
+    def test_skeletons_and_constants(self):
+        expression = Expression.from_infix("2*y1*y2 - 3*t", self.NAMES)
+        skeleton = expression.skeleton
+        assert skeleton.key == "add mul mul c y1 y2 mul -c t"
+        assert Skeleton.from_key(skeleton.key, self.NAMES) == skeleton
+        assert skeleton.with_constants([2.0, -3.0]) == expression
+        assert expression.rounded(3).variables == self.NAMES
+
+    def test_values_broadcast_in_the_order_of_the_variables(self):
+        expression = Expression.from_infix("y1 - 10*y2", self.NAMES)
+        y1, y2 = np.arange(3.0)[:, None], np.arange(4.0)
+        np.testing.assert_array_equal(expression.evaluate(y1, y2, 0.0), y1 - 10 * y2)
+        assert Expression.from_infix("3", self.NAMES).evaluate(y1, y2, 0.0).shape == (3, 4)
+        with pytest.raises(TypeError, match=r"f\(y1, y2, t\) was given 1 values"):
+            expression.evaluate(y1)
+
+    @pytest.mark.parametrize("name", ["sin", "c", "-c", "pi", "1", "2y", "", "lambda", "y z", "ÿ"])
+    def test_names_that_mean_something_else(self, name):
+        with pytest.raises(ExpressionError, match="variable"):
+            Expression((1.0,), (name,))
+
+    def test_names_differ_and_are_known(self):
+        with pytest.raises(ExpressionError, match="must differ"):
+            Expression((1.0,), ("y", "y"))
+        with pytest.raises(ExpressionError, match="unknown name 'y'"):
+            Expression.from_infix("y", self.NAMES)
+        with pytest.raises(ExpressionError, match="unknown token"):
+            Skeleton(("y",), self.NAMES)
+
+    @pytest.mark.parametrize(
+        ("name", "latex"),
+        [("theta", r"\theta"), ("x_12", "x_{12}"), ("prey", r"\mathrm{prey}")]
+        + [("dose_in", r"\mathrm{dose\_in}"), ("T", "T"), ("rho2", r"\rho_{2}")],
+    )
+    def test_names_in_latex(self, name, latex):
+        assert Expression((name,), (name,)).latex() == latex

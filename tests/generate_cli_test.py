@@ -66,7 +66,7 @@ def test_a_bank_is_drawn_into_a_file_with_a_report_and_a_picture(tmp_path):
 def test_a_config_file_of_ones_own(tmp_path):
     mine = tmp_path / "mine.py"
     mine.write_text(
-        "from configs import smoke\n\n\ndef get_config():\n"
+        "from nsode_jax.configs import smoke\n\n\ndef get_config():\n"
         "    config = smoke.get_config()\n"
         "    config.generation.num_skeletons = 30\n"
         "    return config\n"

@@ -5,8 +5,8 @@ import dataclasses
 
 import numpy as np
 import pytest
+from nsode_jax.configs import base, paper, smoke
 
-from configs import base, paper, smoke
 from nsode_jax.config import from_config_dict
 from nsode_jax.data import generate, reserved_skeletons
 from nsode_jax.data.examples import corrupted_example

@@ -21,7 +21,7 @@ def test_without_tensorboardx_metrics_are_json_lines(tmp_path, monkeypatch, caps
     assert not (tmp_path / "tensorboard").exists()
     said = capsys.readouterr().err
     assert said.count("\n") == 1
-    assert "no TensorBoard files" in said and "tensorboardX" in said
+    assert "no TensorBoard files" in said and "tensorboardX" in said and "nsode_jax[train]" in said
 
 
 def test_progress_line(capsys):

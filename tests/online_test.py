@@ -5,8 +5,8 @@ import itertools
 
 import numpy as np
 import pytest
+from nsode_jax.configs import base, smoke
 
-from configs import base, smoke
 from nsode_jax.config import from_config_dict
 from nsode_jax.data import online
 from nsode_jax.data.bank import SkeletonBank

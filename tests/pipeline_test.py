@@ -3,8 +3,8 @@
 import grain
 import numpy as np
 import pytest
+from nsode_jax.data_builders.nsode.nsode_dataset_builder import Builder
 
-from data_builders.nsode.nsode_dataset_builder import Builder
 from nsode_jax.data.bits import words_to_float
 from nsode_jax.data.encode import ExampleFormat
 from nsode_jax.data.pipeline import batches

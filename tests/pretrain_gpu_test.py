@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from nsode_jax.configs import base
 
-from configs import base
 from nsode_jax.config import from_config_dict
 from nsode_jax.decoding.propose import Proposer
 from nsode_jax.dynamics.trajectory import Trajectory

@@ -12,7 +12,7 @@ from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.expressions.operators import OPERATORS, VARIABLE
 from nsode_jax.expressions.sampling import EquationPrior, sample_expression
 from nsode_jax.fitting import programs
-from nsode_jax.fitting.programs import CAPACITY, MAX_CONSTANTS, ProgramError, pack
+from nsode_jax.fitting.programs import LARGE, SMALL, ProgramError, pack
 
 Y = np.array([-2.3, -0.7, 0.31, 1.9, 3.7])
 
@@ -119,7 +119,7 @@ def test_constants_that_stay_are_not_among_those_that_vary():
 def test_other_constants_than_those_packed():
     with jax.enable_x64(True):
         ((packed, _),) = pack([Expression.from_infix("0.5*sin(2*y)")])
-        constants = np.zeros((CAPACITY, MAX_CONSTANTS))
+        constants = np.zeros((LARGE.capacity, LARGE.constants))
         constants[0, :2] = 3.0, 0.7
         values, _ = programs.evaluate(packed, constants, Y)
     np.testing.assert_allclose(values[0], 3.0 * np.sin(0.7 * Y), rtol=1e-14)
@@ -128,7 +128,7 @@ def test_other_constants_than_those_packed():
 def test_random_laws_in_more_than_one_batch_agree_one_by_one():
     rng = np.random.default_rng(1)
     laws = []
-    while len(laws) < CAPACITY + 40:
+    while len(laws) < LARGE.capacity + 40:
         try:
             law = canonicalize(sample_expression(EquationPrior(), rng))
         except ExpressionError:
@@ -154,17 +154,66 @@ def test_many_different_operations_are_split_into_batches():
     with jax.enable_x64(True):
         counts = [count for _, count in pack(laws)]
     assert sum(counts) == len(laws)
-    assert len(counts) > len(laws) / CAPACITY - 1
+    assert len(counts) > len(laws) / LARGE.capacity - 1
     values, _ = _run(laws[-len(shallow) :], programs.evaluate)
     np.testing.assert_allclose(values[0][2:], shallow[0].evaluate(Y)[2:], rtol=1e-14)
 
 
 def test_what_is_too_large_is_refused():
-    too_many = " + ".join(f"{i}.5*y" for i in range(MAX_CONSTANTS + 1))
+    too_many = " + ".join(f"{i}.5*y" for i in range(LARGE.constants + 1))
     with jax.enable_x64(True), pytest.raises(ProgramError, match="too large"):
         list(pack([Expression.from_infix(too_many)]))
+
+
+def test_small_programs_give_the_same_and_hold_less():
+    laws = [law for law in _expressions() if programs.fits(law, layout=SMALL)]
+    assert len(laws) > 15
+    with jax.enable_x64(True):
+        ((packed, count),) = pack(laws, layout=SMALL)
+        assert packed.layout == SMALL and count == len(laws)
+        small, slopes, _ = programs.evaluate_with_gradient(packed, packed.constants, Y)
+    values, expected, _ = _run(laws)
+    np.testing.assert_array_equal(small[:count], values)
+    np.testing.assert_array_equal(slopes[:count], expected)
+    many = Expression.from_infix(" + ".join("1.5*y" for _ in range(SMALL.constants + 1)))
+    assert programs.fits(many) and not programs.fits(many, layout=SMALL)
 
 
 def test_single_precision_is_refused():
     with pytest.raises(RuntimeError, match="enable_x64"):
         list(pack(_expressions()))
+
+
+def test_several_variables():
+    names = ("y1", "y2", "t")
+    texts = ["y1*y2 - 3.5*t*y1", "t", "2.5", "sin(1.3*y2)*exp(-0.4*t)/(1 + y1**2.5)"]
+    laws = [Expression.from_infix(text, names) for text in texts]
+    points = np.random.default_rng(0).uniform(0.2, 3.0, (3, 6))
+    with jax.enable_x64(True):
+        (packed, count), *_ = pack(laws)
+        values, slope, gradient = programs.evaluate_with_gradient(
+            packed, packed.constants, jax.numpy.asarray(points)
+        )
+        again, defined = programs.evaluate(packed, packed.constants, jax.numpy.asarray(points))
+    assert slope.shape == (LARGE.capacity, 3, 6)
+    np.testing.assert_array_equal(values, again)
+    assert count == 4 and defined[:4].all()
+    for row, law in enumerate(laws):
+        np.testing.assert_allclose(values[row], law.evaluate(*points), rtol=1e-12)
+        for place, name in enumerate(names):
+            derivative = sympy.diff(law.to_sympy(), sympy.Symbol(name))
+            expected = sympy.lambdify([sympy.Symbol(n) for n in names], derivative)(*points)
+            np.testing.assert_allclose(
+                slope[row, place], np.broadcast_to(expected, 6), rtol=1e-11, atol=1e-14
+            )
+    np.testing.assert_allclose(gradient[0, 0], points[2] * points[0], rtol=1e-12)
+
+
+def test_expressions_of_other_variables_are_not_packed_together():
+    mixed = [Expression.from_infix("2*y"), Expression.from_infix("2*t", ("t",))]
+    many = tuple(f"y{i}" for i in range(programs.MAX_VARIABLES + 1))
+    with jax.enable_x64(True):
+        with pytest.raises(ProgramError, match="same variables"):
+            next(pack(mixed))
+        with pytest.raises(ProgramError, match="more than 8 variables"):
+            next(pack([Expression.from_infix("2*y1", many)]))

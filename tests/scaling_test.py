@@ -4,6 +4,7 @@ import pytest
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression, ExpressionError
+from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.scaling import VIEW_TIME, AffineView, candidate_views, working_units
 
 
@@ -42,6 +43,30 @@ def test_restored_right_hand_side_with_a_shift(text):
     expected = view.a / view.c * law.evaluate(z)
     found = view.restore(law).evaluate(view.b + view.a * z)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("text", LAWS)
+@pytest.mark.parametrize(("b", "a"), [(0.0, 1e3), (100.0, 7.0)])
+def test_the_inverse_gives_the_law_in_the_views_variables(text, b, a):
+    """g(z) = (c/a) f(a z + b), and back again."""
+    law = _law(text)
+    view = AffineView(t0=2.0, c=86_400.0, b=b, a=a)
+    z = np.linspace(0.1, 2.0, 9)
+    seen = view.inverse().restore(law)
+    expected = view.c / view.a * law.evaluate(view.a * z + view.b)
+    np.testing.assert_allclose(seen.evaluate(z), expected, rtol=1e-9, atol=1e-300)
+    y = np.linspace(0.1, 2.0, 9)
+    np.testing.assert_allclose(view.restore(seen).evaluate(y), law.evaluate(y), rtol=1e-6)
+    data = Trajectory(np.arange(3.0), np.array([1.0, 2.0, 4.0]))
+    back = view.inverse().apply(view.apply(data))
+    np.testing.assert_allclose(back.t, data.t, atol=1e-9)
+    np.testing.assert_allclose(back.y, data.y, rtol=1e-9)
+
+
+def test_measurement_weights_stay_in_a_view():
+    noise = np.array([1.0, 2.0, 0.5])
+    seen = AffineView(0.0, 2.0, 1.0, 3.0).apply(Trajectory(np.arange(3.0), np.arange(3.0), noise))
+    np.testing.assert_array_equal(seen.noise, noise)
 
 
 def test_identity_changes_nothing():
@@ -103,7 +128,8 @@ def test_data_far_from_zero_are_also_shifted():
 
 def test_working_units_are_those_of_the_data_unless_they_are_extreme():
     t = np.linspace(0.0, 18.0, 20)
-    usual = working_units([Trajectory(t, 600 - t)])
+    usual = working_units(Dataset.of([Trajectory(t, 600 - t)]))
     assert (usual.a, usual.c, usual.b, usual.t0) == (1.0, 1.0, 0.0, 0.0)
-    extreme = working_units([Trajectory(t * 1e-9, 3.2e7 + 0.1e7 * t), Trajectory(t * 1e-9, t)])
+    series = [Trajectory(t * 1e-9, 3.2e7 + 0.1e7 * t), Trajectory(t * 1e-9, t)]
+    extreme = working_units(Dataset.of(series))
     assert (extreme.a, extreme.c) == (1e7, 1e-8)

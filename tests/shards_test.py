@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 
 import pytest
+from nsode_jax.configs import smoke
+from nsode_jax.data_builders.nsode.nsode_dataset_builder import Builder
 
-from configs import smoke
-from data_builders.nsode.nsode_dataset_builder import Builder
 from nsode_jax.config import from_config_dict
 from nsode_jax.data import shards
 from nsode_jax.data.bank import SkeletonBank

@@ -12,6 +12,7 @@ from nsode_jax.dynamics.solve import (
     derivative_error,
     solutions,
     solve,
+    solve_system,
     trusted_solutions,
 )
 from nsode_jax.expressions.expression import Expression
@@ -172,3 +173,26 @@ def test_an_equation_that_takes_lsoda_too_long_is_given_up():
     used = 10**6 - one.evaluations
     y = solutions(slow, np.ones(3), T, max_evaluations=2.5 * used)
     assert np.isfinite(y).all(axis=1).tolist() == [True, True, False]
+
+
+def test_a_system_with_a_closed_form():
+    """A turning point, and the same with time in the equations."""
+    t = np.linspace(0.0, 5.0, 40)
+    turning = [Expression.from_infix(text, ("y1", "y2")) for text in ("-2*y2", "2*y1")]
+    y = solve_system(turning, [1.0, 0.0], t)
+    np.testing.assert_allclose(y, np.stack([np.cos(2 * t), np.sin(2 * t)], axis=1), atol=1e-7)
+    driven = [Expression.from_infix("y1 + t", ("y1", "t"))]
+    y = solve_system(driven, [1.0], t)
+    np.testing.assert_allclose(y[:, 0], 2 * np.exp(t) - t - 1, rtol=1e-7)
+
+
+def test_systems_that_fail_or_make_no_sense():
+    names, t = ("y1", "y2"), np.linspace(0.0, 3.0, 9)
+    blow_up = [Expression.from_infix(text, names) for text in ("y1**2", "y2")]
+    assert solve_system(blow_up, [1.0, 1.0], t) is None
+    outside = [Expression.from_infix(text, names) for text in ("log(y1)", "y2")]
+    assert solve_system(outside, [-1.0, 1.0], t) is None
+    with pytest.raises(ValueError, match="2 equations of 2 variables and 1 initial values"):
+        solve_system(blow_up, [1.0], t)
+    with pytest.raises(ValueError, match="same variables"):
+        solve_system([*blow_up[:1], Expression.from_infix("y2", ("y2", "y1"))], [1.0, 1.0], t)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conditioning import assert_equal_as_far_as_known
 
 from nsode_jax.dynamics.stack_machine import Program
 from nsode_jax.expressions.expression import Expression
@@ -14,8 +15,8 @@ VALUES = np.array(
 
 
 def assert_same(expression: Expression, y: np.ndarray = VALUES):
-    computed, expected = Program.from_expression(expression).evaluate(y), expression.evaluate(y)
-    np.testing.assert_allclose(computed, expected, rtol=1e-14, atol=0.0, err_msg=expression.infix)
+    computed = Program.from_expression(expression).evaluate(y)
+    assert_equal_as_far_as_known(computed, expression.prefix, y)
 
 
 # A new row of the operator table fails here until the machine knows it.
@@ -49,11 +50,24 @@ def test_the_stack_is_as_deep_as_the_tree():
 def test_random_equations():
     rng = np.random.default_rng(0)
     y = rng.uniform(-5.0, 5.0, (40, 5))
-    agreeing = []
+    known = []
     for _ in range(500):
         expression = sample_expression(EquationPrior(), rng)
-        computed, expected = Program.from_expression(expression).evaluate(y), expression.evaluate(y)
+        computed = Program.from_expression(expression).evaluate(y)
         assert computed.shape == y.shape
-        agreeing.append(np.isclose(computed, expected, rtol=1e-14, atol=0.0, equal_nan=True))
-    # The rest is ill-conditioned, such as the sine of a huge number.
-    assert np.mean(agreeing) > 0.998
+        known.append(assert_equal_as_far_as_known(computed, expression.prefix, y))
+    # The rest cannot be told: the sine of a huge number, the root of a difference near 0.
+    assert np.mean(known) > 0.9
+
+
+def test_several_variables_and_expressions_in_one_program():
+    names = ("y1", "y2", "t")
+    texts = ["y1*y2 - 3*t", "t", "2.5", "sin(y2)**3/(1 + y1**2.5)", "y2 - (y1 - (t - y2)*4)"]
+    system = [Expression.from_infix(text, names) for text in texts]
+    points = np.random.default_rng(0).uniform(0.1, 3.0, (3, 4, 5))
+    computed = Program.from_expressions(system).evaluate(*points)
+    assert computed.shape == (5, 4, 5)
+    for values, expression in zip(computed, system, strict=True):
+        np.testing.assert_allclose(values, expression.evaluate(*points), rtol=1e-13)
+    with pytest.raises(TypeError, match="3 variables, got 2"):
+        Program.from_expressions(system).evaluate(1.0, 2.0)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from nsode_jax.dynamics.trajectory import TrajectoryError
-from nsode_jax.tables.table import read_series_of_table, read_table
+from nsode_jax.tables.table import read_measurements, read_table
 
 T = np.arange(12.0)
 Y = T**2 + 0.5
@@ -203,9 +203,9 @@ class TestText:
         assert len(trajectory) == 12 and names == ("a", "b") and "300 lines" in notes[0]
 
     def test_lines_are_counted_as_in_the_file(self, table):
-        content = "# a\n\nt,y\n\n" + rows() + "# b\n\n,,\n12,bad\n"
+        content = "# a\n\nt,y\n\n" + rows() + "# b\n\n,,\n12,bad\n13,9\n"
         assert "'bad' in line 20" in read_table(table(content))[1][0]
-        content = 't,"y\n(g)"\n' + rows() + '12,"1\n"\n13,bad\n'
+        content = 't,"y\n(g)"\n' + rows() + '12,"1\n"\n13,bad\n14,9\n'
         assert "'bad' in row 14" in read_table(table(content))[1][0]
 
     @pytest.mark.parametrize("header", ["t,y\n", ""])
@@ -215,8 +215,8 @@ class TestText:
             assert len(notes) == 1 and "1 of 12 rows dropped" in notes[0]
 
     def test_why_too_little_is_left(self, table):
-        message = refusal(read_table, table(rows(y=[*Y[:7], *["1:b"] * 5])))
-        assert "7 usable points" in message and "5 cells without a number" in message
+        message = refusal(read_table, table(rows(y=[*Y[:7], *["<0.1"] * 5])))
+        assert "7 usable points" in message and "5 values" in message and "limits" in message
 
     def test_text_with_marks_of_comments_stays(self, table):
         content = "id,t,y\n" + "".join(f"a#{i},{i},{i * i}\n" for i in range(12))
@@ -282,12 +282,13 @@ class TestDates:
         assert "'01/03/2020' can be read in two ways" in notes[0] and "2020-01-03" in notes[0]
 
     def test_that_are_none_are_counted(self, table):
-        times = ["2020-02-30", "yesterday", "", *DAYS.strftime("%Y-%m-%d")[3:]]
-        trajectory, notes, _ = read_dates(table, times)
-        np.testing.assert_array_equal(trajectory.t, T[:9])
-        assert "2 cells without a date" in notes[0] and "'2020-02-30' in line 2" in notes[0]
-        message = refusal(read_dates, table, ["2020-02-30"] * 12)
-        assert "0 usable points" in message and "12 cells without a date" in message
+        times = [*DAYS.strftime("%Y-%m-%d")]
+        trajectory, notes, _ = read_dates(table, [*times[:4], "2020-02-30", "", *times[6:]])
+        np.testing.assert_array_equal(trajectory.t, np.delete(T, [4, 5]))
+        assert "1 cell without a time" in notes[1] and "'2020-02-30' in line 6" in notes[1]
+        message = refusal(read_dates, table, ["2020-02-30", "yesterday", "", *times[3:]])
+        assert "at an end" in message and "'2020-02-30' in line 2, 'yesterday' in line 3" in message
+        assert "12 cells without a time" in refusal(read_dates, table, ["2020-02-30"] * 12)
 
     def test_time_zones(self, table):
         times = [f"2020-03-{i + 1:02}T0{i % 3}:00+0{i % 3}:00" for i in range(12)]
@@ -300,7 +301,7 @@ class TestDates:
     def test_clock_times(self, table):
         trajectory, notes, names = read_dates(table, [f"0:{i + 10}" for i in range(12)])
         np.testing.assert_array_equal(trajectory.t, T + 10)
-        assert names[0] == "date [minutes]" and "clock times" in notes[0]
+        assert names[0] == "date [minutes]" and "h:mm" in notes[0]
         trajectory, notes, _ = read_dates(table, [f"{(i + 20) % 24}:00:00" for i in range(12)])
         np.testing.assert_array_equal(trajectory.t, T + 20)
         assert "midnight 1 time" in notes[0]
@@ -348,9 +349,9 @@ class TestParquet:
         assert names[0].startswith("date [days since 2020-0")
 
     def test_missing_and_text(self, write):
-        frame = pd.DataFrame({"t": T, "y": ["bad", None, *map(str, Y[2:])]})
+        frame = pd.DataFrame({"t": T, "y": [*map(str, Y[:4]), "bad", None, *map(str, Y[6:])]})
         trajectory, notes, _ = read_table(write(frame))
-        assert len(trajectory) == 10 and "'bad' in row 1" in notes[0]
+        assert len(trajectory) == 10 and "'bad' in row 5" in notes[0]
         assert "no two columns" in refusal(read_table, write(frame[:0]))
 
     def test_what_is_no_parquet(self, table):
@@ -371,7 +372,7 @@ class TestParquet:
 def test_a_mistyped_name_is_answered_before_pandas_is_imported():
     code = """
 import sys
-from nsode_jax.tables.table import read_series_of_table, read_table
+from nsode_jax.tables.table import read_measurements, read_table
 try:
     read_table("absent.csv")
 except ValueError as error:
@@ -392,9 +393,9 @@ class TestSeveralSeries:
     def test_series_are_told_apart_by_a_column(self, tmp_path):
         file = tmp_path / "long.csv"
         file.write_text(self.LONG)
-        trajectories, notes, names = read_series_of_table(file, "dish")
-        assert names == ("hours", "size")
-        first, second = trajectories  # In the order of the file.
+        read = read_measurements(file, series="dish")
+        assert read.names == ("hours", "size") and read.labels == ("b", "a")
+        first, second = read.trajectories  # In the order of the file.
         np.testing.assert_array_equal(first.y, 1.5 * 2.0 ** np.arange(9))
         np.testing.assert_array_equal(second.y, 3.0 * 2.0 ** np.arange(9))
 
@@ -402,13 +403,13 @@ class TestSeveralSeries:
         file = tmp_path / "long.csv"
         rows = self.LONG.replace("b,", "1,").replace("a,", "2,").splitlines()
         file.write_text("\n".join([rows[0], *sorted(rows[1:], key=lambda row: row.split(",")[1])]))
-        trajectories, _, names = read_series_of_table(file, "1", "hours", "size")
-        assert [len(trajectory) for trajectory in trajectories] == [9, 9]
+        read = read_measurements(file, "hours", "size", series="1")
+        assert [len(trajectory) for trajectory in read.trajectories] == [9, 9]
 
     def test_a_series_that_is_too_short_is_named(self, tmp_path):
         file = tmp_path / "long.csv"
         file.write_text(self.LONG + "c,0,1\n")
         with pytest.raises(TrajectoryError, match="Series 'c': Only 1 usable point"):
-            read_series_of_table(file, "dish")
+            read_measurements(file, series="dish")
         with pytest.raises(TrajectoryError, match="no column"):
-            read_series_of_table(file, "plate")
+            read_measurements(file, series="plate")

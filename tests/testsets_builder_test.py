@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import tensorflow_datasets as tfds
-
-from data_builders.nsode_testsets.nsode_testsets_dataset_builder import (
+from nsode_jax.data_builders.nsode_testsets.nsode_testsets_dataset_builder import (
     Builder,
     problem_to_features,
     split_of,
 )
+
 from nsode_jax.data.records import features_to_record
 from nsode_jax.evaluation.testsets import TEST_SETS, NumericLaw, Problem, textbook
 from nsode_jax.expressions.expression import Expression, Skeleton

@@ -1,4 +1,4 @@
-"""The compiled step: the same on any split of a batch; skipping, averaging, schedules."""
+"""The compiled step: the same on any split of a batch; skipping, averaging."""
 
 import dataclasses
 import functools
@@ -7,14 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from nsode_jax.configs import smoke
 
-from configs import smoke
 from nsode_jax.config import from_config_dict
 from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.modeling.transformer import Model
 from nsode_jax.training.config import TrainingConfig
 from nsode_jax.training.loss import means
-from nsode_jax.training.optimizer import learning_rate, make_optimizer
 from nsode_jax.training.parallel import on_each_device, replicate, shard, unreplicate
 from nsode_jax.training.step import batch_sums, init_state, make_train_step
 
@@ -121,31 +120,6 @@ def test_only_the_first_step_is_compiled():
     assert 0 < counts[0] == counts[1] == counts[2]
 
 
-def test_the_state_has_one_structure_for_all_settings():
-    params = MODEL.init(0)
-    structures = {
-        jax.tree.structure(make_optimizer(config).init(params))
-        for config in (
-            PLAIN,
-            TrainingConfig(clip_norm=1.0, schedule="cosine", weight_decay=0.1, adam_b2=0.9),
-        )
-    }
-    assert len(structures) == 1
-
-
 def test_a_batch_that_devices_do_not_divide_is_an_error():
     with pytest.raises(ValueError, match="8 local devices do not divide a batch of 12"):
         shard({"x": np.zeros((12, 3))})
-
-
-def test_learning_rate_warms_up_and_stays():
-    schedule = learning_rate(TrainingConfig())
-    rates = [float(schedule(step)) for step in (0, 5000, 10_000, 500_000)]
-    np.testing.assert_allclose(rates, [0.0, 5e-5, 1e-4, 1e-4], rtol=1e-5)
-
-
-def test_cosine_decays_to_zero():
-    schedule = learning_rate(TrainingConfig(schedule="cosine", steps=1000, warmup_steps=100))
-    assert float(schedule(100)) == pytest.approx(1e-4)
-    assert 0 < float(schedule(900)) < 2e-5
-    assert float(schedule(1000)) == pytest.approx(0.0, abs=1e-9)

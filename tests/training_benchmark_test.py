@@ -11,9 +11,9 @@ import sys
 
 import numpy as np
 import pytest
+from nsode_jax.configs import paper, small, smoke
 
 from benchmarks import training
-from configs import paper, small, smoke
 from nsode_jax.config import from_config_dict
 from nsode_jax.data.vocabulary import EOS
 from nsode_jax.modeling.transformer import Model

@@ -9,8 +9,8 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from nsode_jax.configs import smoke
 
-from configs import smoke
 from nsode_jax.config import defaults, from_config_dict, load
 from nsode_jax.data.bank import SkeletonBank
 from nsode_jax.data.vocabulary import Vocabulary

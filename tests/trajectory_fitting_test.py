@@ -1,7 +1,5 @@
 """Solutions fitted to the data: exact for clean data, for one series and several."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -9,100 +7,123 @@ from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.fitting import trajectory_fitting
+from nsode_jax.fitting.dataset import Dataset
+from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.trajectory_fitting import (
     FULL,
     NO_FIT,
     covariance,
-    match_trajectories,
+    fit_trajectories,
     polished_fit,
 )
 
 LOGISTIC = "1.3*y - 0.7*y**2"
 NEARBY = "1.1*y - 0.51*y**2"
+ORIGIN = Origin("network", -3.0)
 
 
 def _law(text: str) -> Expression:
     return canonicalize(Expression.from_infix(text))
 
 
-def _data(text: str, y0: float, end: float = 4.0, points: int = 50) -> Trajectory:
+def _data(text: str, y0: float, end: float = 4.0, points: int = 50) -> Dataset:
     t = np.linspace(0.0, end, points)
-    return Trajectory(t, solve(_law(text), y0, t, rtol=1e-11, atol=1e-11))
+    return Dataset.of([Trajectory(t, solve(_law(text), y0, t, rtol=1e-11, atol=1e-11))])
 
 
 def test_constants_and_first_value_are_found():
-    fit = match_trajectories([_data(LOGISTIC, 0.1)], _law(NEARBY), [0.13], source=7)
-    assert fit.converged and fit.source == 7
+    fit = fit_trajectories(_data(LOGISTIC, 0.1), _law(NEARBY), [0.13], ORIGIN)
+    assert fit.converged and fit.origin == ORIGIN
     np.testing.assert_allclose(fit.expression.constants, _law(LOGISTIC).constants, rtol=1e-6)
     assert fit.y0s == pytest.approx((0.1,), rel=1e-6)
     assert fit.residual_rms < 1e-7 and fit.r2 > 1 - 1e-12
 
 
 def test_each_series_has_its_first_value():
-    series = [_data(LOGISTIC, y0, end) for y0, end in ((0.1, 3.0), (1.2, 2.0), (4.0, 1.0))]
-    fit = match_trajectories(series, _law(NEARBY), [0.2, 1.0, 3.0])
+    ends = ((0.1, 3.0), (1.2, 2.0), (4.0, 1.0))
+    series = Dataset(tuple(s for y0, end in ends for s in _data(LOGISTIC, y0, end)))
+    fit = fit_trajectories(series, _law(NEARBY), [0.2, 1.0, 3.0], ORIGIN)
     np.testing.assert_allclose(fit.expression.constants, _law(LOGISTIC).constants, rtol=1e-6)
     np.testing.assert_allclose(fit.y0s, (0.1, 1.2, 4.0), rtol=1e-6)
 
 
 def test_whole_constants_stay():
-    fit = match_trajectories([_data("0.9*y**2.1 - y", 0.5)], _law("0.8*y**2 - y"), [0.5])
+    fit = fit_trajectories(_data("0.9*y**2.1 - y", 0.5), _law("0.8*y**2 - y"), [0.5], ORIGIN)
     assert 2.0 in fit.expression.constants
     assert fit.residual_rms > 1e-5
 
 
 def test_without_effort_nothing_moves():
     data = _data(LOGISTIC, 0.1)
-    fit = match_trajectories([data], _law(NEARBY), [0.1], effort=NO_FIT)
+    fit = fit_trajectories(data, _law(NEARBY), [0.1], ORIGIN, NO_FIT)
     assert fit.expression == _law(NEARBY) and not fit.converged
-    solution = solve(_law(NEARBY), 0.1, data.t, rtol=1e-11, atol=1e-11)
+    solution = solve(_law(NEARBY), 0.1, data.trajectories[0].t, rtol=1e-11, atol=1e-11)
     expected = np.sqrt(np.mean((solution - data.y) ** 2))
     assert fit.residual_rms == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_law_without_solution_says_so():
-    fit = match_trajectories([_data(LOGISTIC, 0.1)], _law("log(y - 5)"), [0.1])
+    fit = fit_trajectories(_data(LOGISTIC, 0.1), _law("log(y - 5)"), [0.1], ORIGIN)
     assert fit.diverged and fit.r2 == -np.inf and not fit.converged
-    blows_up = match_trajectories([_data(LOGISTIC, 0.1)], _law("y**9 + 1e3"), [0.1])
+    blows_up = fit_trajectories(_data(LOGISTIC, 0.1), _law("y**9 + 1e3"), [0.1], ORIGIN)
     assert blows_up.diverged
 
 
 def test_a_smoothed_first_value_beyond_a_barrier_is_replaced():
     data = _data("0.9*sqrt(y)", 0.01)
-    fit = match_trajectories([data], _law("0.7*sqrt(y)"), [-0.02])
+    fit = fit_trajectories(data, _law("0.7*sqrt(y)"), [-0.02], ORIGIN)
     assert fit.r2 > 1 - 1e-9
 
 
 def test_polishing_never_makes_it_worse():
     data = _data(LOGISTIC, 0.1)
-    rough = match_trajectories([data], _law(NEARBY), [0.13], effort=NO_FIT)
-    assert polished_fit([data], rough).residual_rms < rough.residual_rms
-    done = match_trajectories([data], _law(NEARBY), [0.13], effort=FULL)
-    assert polished_fit([data], done).residual_rms <= done.residual_rms
+    rough = fit_trajectories(data, _law(NEARBY), [0.13], ORIGIN, NO_FIT)
+    assert polished_fit(data, rough).residual_rms < rough.residual_rms
+    done = fit_trajectories(data, _law(NEARBY), [0.13], ORIGIN, FULL)
+    assert polished_fit(data, done).residual_rms <= done.residual_rms
 
 
-def test_matching_ends_when_its_time_is_up():
-    started = time.thread_time()
-    fit = match_trajectories([_data(LOGISTIC, 0.1)], _law(NEARBY), [0.1], seconds=0.0)
-    assert time.thread_time() - started < 5
-    assert not fit.converged
+def test_a_fit_ends_when_its_steps_are_spent(monkeypatch):
+    """The limit is on the solver's steps, so that every machine finds the same."""
+    spent = []
+    integrate = trajectory_fitting.dop853.integrate
+
+    def counted(*arguments, **options):
+        solutions = integrate(*arguments, **options)
+        spent.append(int(solutions.steps.sum()))
+        return solutions
+
+    monkeypatch.setattr(trajectory_fitting.dop853, "integrate", counted)
+    data = _data(LOGISTIC, 0.1)
+    full = fit_trajectories(data, _law(NEARBY), [0.1], ORIGIN)
+    needed, one = sum(spent), max(spent)
+    assert full.converged
+    for most in (1, needed // 2):
+        spent.clear()
+        monkeypatch.setattr(trajectory_fitting, "_MOST_STEPS", most)
+        fit = fit_trajectories(data, _law(NEARBY), [0.1], ORIGIN)
+        assert not fit.converged and full.residual_rms < fit.residual_rms < np.inf
+        # It is over with the solution that spends the last of them.
+        assert sum(spent) <= most + 2 * one
+        assert fit == fit_trajectories(data, _law(NEARBY), [0.1], ORIGIN)
 
 
 def test_covariance_of_a_straight_line():
     """dy/dt = c: the solution is a line, whose errors are known."""
     rng = np.random.default_rng(2)
     t = np.linspace(0.0, 5.0, 30)
-    data = Trajectory(t, 0.7 * t + 2.0 + 0.1 * rng.standard_normal(t.size))
-    fit = match_trajectories([data], _law("0.51"), [1.0])
+    data = Dataset.of([Trajectory(t, 0.7 * t + 2.0 + 0.1 * rng.standard_normal(t.size))])
+    fit = fit_trajectories(data, _law("0.51"), [1.0], ORIGIN)
     (line, _), (expected, _) = np.polyfit(t, data.y, 1, cov=True)
     assert fit.expression.constants == pytest.approx((line,), rel=1e-6)
-    np.testing.assert_allclose(covariance([data], fit), [[expected[0]]], rtol=1e-4)
+    np.testing.assert_allclose(covariance(data, fit), [[expected[0]]], rtol=1e-4)
 
 
 def test_no_covariance_of_what_the_data_do_not_determine():
     """Two factors of one product: only their product matters."""
     data = _data("-0.7*y", 2.0)
     law = Expression(("mul", 0.9, "mul", -0.8, "y"))
-    fit = match_trajectories([data], law, [2.0])
+    fit = fit_trajectories(data, law, [2.0], ORIGIN)
     assert fit.r2 > 1 - 1e-9
-    assert covariance([data], fit) is None
+    assert covariance(data, fit) is None

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from nsode_jax.configs import base, paper, small, smoke
 
-from configs import base, paper, small, smoke
 from nsode_jax.config import from_config_dict
 from nsode_jax.data.bits import float_to_words
 from nsode_jax.data.vocabulary import Vocabulary

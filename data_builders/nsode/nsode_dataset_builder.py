@@ -14,15 +14,17 @@ import importlib.util
 import sys
 from collections.abc import Iterator
 
-import tensorflow_datasets as tfds
-from tensorflow_datasets.core import shuffle
-
 from nsode_jax.config import from_config_dict
 from nsode_jax.data.bank import Progress, SkeletonBank, silent
 from nsode_jax.data.generate import GenerationConfig, skeleton_records
 from nsode_jax.data.records import features, record_to_features
 from nsode_jax.data.shards import SPLITS
 from nsode_jax.data.workers import Workers
+from nsode_jax.system.extras import extra
+
+with extra("train", "building a data set"):
+    import tensorflow_datasets as tfds
+    from tensorflow_datasets.core import shuffle
 
 # Beyond 1 GB TFDS spills the examples of a split to disk, with TensorFlow's file API.
 # Without TensorFlow they must stay in memory. `nsode_jax.generate` writes its shards
@@ -44,7 +46,7 @@ class NsodeConfig(tfds.core.BuilderConfig):
 
 
 def _config(name: str) -> NsodeConfig:
-    module = importlib.import_module(f"configs.{name}")
+    module = importlib.import_module(f"nsode_jax.configs.{name}")
     return NsodeConfig(
         name=name,
         description=(module.__doc__ or name).splitlines()[0],
@@ -69,6 +71,12 @@ class Builder(tfds.core.GeneratorBasedBuilder):
         super().__init__(**kwargs)
         self._processes, self._progress = processes, progress
 
+    @property
+    def _generation(self) -> GenerationConfig:
+        config = self.builder_config
+        assert isinstance(config, NsodeConfig)
+        return config.generation
+
     def _info(self) -> tfds.core.DatasetInfo:
         return self.dataset_info_from_configs(
             description="Trajectories of random ODEs dy/dt = f(y) for training NSODE.",
@@ -77,7 +85,7 @@ class Builder(tfds.core.GeneratorBasedBuilder):
         )
 
     def _split_generators(self, dl_manager: tfds.download.DownloadManager):
-        config = self.builder_config.generation
+        config = self._generation
         with Workers(self._processes) as workers:
             bank = SkeletonBank.draw(config, workers, progress=self._progress)
         return {split: self._generate_examples(bank.work(config, split)) for split in SPLITS}
@@ -96,13 +104,13 @@ class Builder(tfds.core.GeneratorBasedBuilder):
         """
         if self._on_beam:
             # Imported late: Beam is an extra.
-            from data_builders.nsode.beam_examples import beam_examples
+            from nsode_jax.data_builders.nsode.beam_examples import beam_examples
 
-            return beam_examples(self.builder_config.generation, work)
+            return beam_examples(self._generation, work)
         return self._examples(work)
 
     def _examples(self, work: list[tuple[str, int]]) -> Iterator[tuple[str, dict]]:
-        solve = functools.partial(skeleton_records, self.builder_config.generation)
+        solve = functools.partial(skeleton_records, self._generation)
         with Workers(self._processes) as workers:
             for done, (records, _) in enumerate(workers.map(solve, work), 1):
                 self._progress("solutions", done, len(work))

@@ -1,6 +1,6 @@
 """The TFDS builder of the test sets: one split each, `-` in its name becoming `_`.
 
-    from data_builders.nsode_testsets.nsode_testsets_dataset_builder import Builder
+    from nsode_jax.data_builders.nsode_testsets.nsode_testsets_dataset_builder import Builder
 
     Builder(data_dir="datasets").download_and_prepare()
 
@@ -14,10 +14,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
-import tensorflow_datasets as tfds
 
 from nsode_jax.data.records import features, float64
 from nsode_jax.evaluation.testsets import TEST_SETS, Problem
+from nsode_jax.system.extras import extra
+
+with extra("train", "building a data set"):
+    import tensorflow_datasets as tfds
 
 
 class Builder(tfds.core.GeneratorBasedBuilder):

@@ -1,6 +1,6 @@
 """The bank: unique skeletons, drawn once, in one small file.
 
-    {"format": "nsode_jax skeleton bank 1", "skeletons": 300000, ...}
+    {"format": "nsode_jax skeleton bank 2", "skeletons": 300000, ...}
     add mul c y c
     ...
 
@@ -25,10 +25,13 @@ from pathlib import Path
 from nsode_jax.data.generate import GenerationConfig, draw_skeletons, split_of
 from nsode_jax.data.reserved_skeletons import is_held_out, known_keys
 from nsode_jax.data.workers import Workers
+from nsode_jax.system.files import write_atomically
 
 Progress = Callable[[str, int, int], None]
 
-_FORMAT = "nsode_jax skeleton bank 1"
+_FORMAT = "nsode_jax skeleton bank 2"
+"""The number changes with the canonical form: skeletons of another one get no constants."""
+
 _BATCHES_PER_PART = 40
 _MAX_EMPTY_BATCHES = 20
 _DRAWING = (
@@ -135,7 +138,9 @@ class SkeletonBank:
         except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{path} is damaged or no skeleton bank") from error
         if not known:
-            raise ValueError(f"{path} has the format {header['format']!r}, not {_FORMAT!r}")
+            raise ValueError(
+                f"{path} has the format {header['format']!r}, not {_FORMAT!r}: draw it anew"
+            )
         if hashlib.sha256(body.encode()).hexdigest() != header["sha256"]:
             raise ValueError(f"{path} is damaged: its checksum differs")
         return cls(
@@ -220,17 +225,3 @@ def _resolve(path: str | Path) -> bytes:
     if not Path(path).is_file():
         raise FileNotFoundError(f"no skeleton bank {path}")
     return Path(path).read_bytes()
-
-
-def write_atomically(path: str | Path, data: bytes) -> None:
-    """Writes a file as a whole or not at all, even when the process is killed."""
-    path = Path(path)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)

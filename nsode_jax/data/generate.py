@@ -165,31 +165,31 @@ def draw_skeletons(
     keys, counts = [], collections.Counter(trees=TREES_PER_BATCH)
     for _ in range(TREES_PER_BATCH):
         tree = sample_expression(config.prior, rng)
-        reason, skeleton = _skeleton_of(tree, config)
-        if reason:
-            counts[reason] += 1
+        skeleton = _skeleton_of(tree, config)
+        if isinstance(skeleton, str):
+            counts[skeleton] += 1
         else:
             keys.append(skeleton.key)
     return keys, counts
 
 
-def _skeleton_of(tree: Expression, config: GenerationConfig) -> tuple[str, Skeleton | None]:
-    """Why a tree is dropped, or '' and its skeleton."""
+def _skeleton_of(tree: Expression, config: GenerationConfig) -> Skeleton | str:
+    """The skeleton of a tree, or why it is dropped."""
     try:
         skeleton = canonicalize(
             tree, simplify=config.simplify, seconds=config.seconds_per_tree
         ).skeleton
     except NotRepresentable:
-        return "outside the language", None
+        return "outside the language"
     except TimeLimitExceeded:
-        return "simplification too slow", None
+        return "simplification too slow"
     if is_trivial(skeleton):
-        return "constant equation", None
+        return "constant equation"
     if len(skeleton.tokens) > config.max_complexity:
-        return "too long", None
+        return "too long"
     if is_held_out(skeleton.key):
-        return "held out for testing", None
-    return "", skeleton
+        return "held out for testing"
+    return skeleton
 
 
 def draw_records(
@@ -235,7 +235,7 @@ def draw_records(
         largest = max(float(np.abs(y).max()) for y in kept)
         for unit in (largest / size, 1.0):  # In other units of time alone, if need be.
             other = _in_units(expression, unit, duration / solver.max_time)
-            if _belongs(other, skeleton, config):
+            if other is not None and _belongs(other, skeleton, config):
                 counts["rescaled"] += len(kept)
                 expression, duration = other, solver.max_time
                 break
@@ -278,9 +278,9 @@ def _in_units(expression: Expression, value: float, time: float) -> Expression |
         return None
 
 
-def _belongs(rescaled: Expression | None, skeleton: Skeleton, config: GenerationConfig) -> bool:
+def _belongs(rescaled: Expression, skeleton: Skeleton, config: GenerationConfig) -> bool:
     """Whether a rescaled equation can stand where one of the skeleton was drawn."""
-    if rescaled is None or not _is_encodable(rescaled, config):
+    if not _is_encodable(rescaled, config):
         return False
     new, share = rescaled.skeleton, config.validation_share
     return not is_held_out(new.key) and split_of(new.key, share) == split_of(skeleton.key, share)

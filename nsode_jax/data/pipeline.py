@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import grain
 import numpy as np
 
 from nsode_jax.data.encode import ExampleFormat
@@ -20,6 +19,10 @@ from nsode_jax.data.examples import corrupted_example, points_to_words
 from nsode_jax.data.records import features_to_record
 from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.dynamics.corrupt import CorruptionConfig
+from nsode_jax.system.extras import extra
+
+with extra("train", "reading a stored data set"):
+    import grain
 
 
 class CorruptAndEncode(grain.transforms.RandomMap):

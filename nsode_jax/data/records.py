@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tensorflow_datasets as tfds
 
 from nsode_jax.data.generate import Record
 from nsode_jax.expressions.expression import Skeleton
+from nsode_jax.system.extras import extra
+
+with extra("train", "a stored data set"):
+    import tensorflow_datasets as tfds
 
 
 def float64(shape: tuple[int | None, ...]) -> tfds.features.Tensor:
@@ -59,7 +62,8 @@ def serializer() -> Callable[[Record], bytes]:
     would make different files.
     """
     form = features()
-    serialize = tfds.core.ExampleSerializer(form.get_serialized_info())
+    specifications: dict[str, Any] = dict(form.get_serialized_info())
+    serialize = tfds.core.ExampleSerializer(specifications)
 
     def to_bytes(record: Record) -> bytes:
         encoded = form.encode_example(record_to_features(record))
@@ -94,11 +98,11 @@ def open_split(name: str, split: str, data_dir: str):
     if not built:
         raise FileNotFoundError(
             f"no data set {name} in {data_dir}; build it with "
-            f"python -m nsode_jax.generate --config configs/{name.split('/')[-1]}.py "
+            f"python -m nsode_jax.generate --config {name.split('/')[-1]} "
             f"--data_dir {data_dir}"
         )
     newest = max(built, key=lambda path: tfds.core.Version(path.parent.name))
     builder = tfds.builder_from_directory(newest.parent)
     if not builder.info.splits[split].num_examples:
         raise ValueError(f"the split {split} of {name} in {data_dir} is empty")
-    return builder.as_data_source(split)
+    return builder.as_data_source(split=split)

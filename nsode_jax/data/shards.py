@@ -28,14 +28,17 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-import tensorflow_datasets as tfds
-from array_record.python import array_record_module
-
-from nsode_jax.data.bank import Progress, SkeletonBank, silent, write_atomically
+from nsode_jax.data.bank import Progress, SkeletonBank, silent
 from nsode_jax.data.generate import GenerationConfig, skeleton_records
 from nsode_jax.data.records import serializer
 from nsode_jax.data.statistics import Statistics
 from nsode_jax.data.workers import Workers
+from nsode_jax.system.extras import extra
+from nsode_jax.system.files import write_atomically
+
+with extra("train", "writing a data set"):
+    import tensorflow_datasets as tfds
+    from array_record.python.array_record_module import ArrayRecordWriter
 
 SPLITS = ("train", "validation")
 
@@ -236,7 +239,7 @@ def _write_shard(task: _Task) -> None:
     count = size = 0
     partial = task.path.with_name(f"{task.path.name}.{os.getpid()}.partial")
     try:
-        writer = array_record_module.ArrayRecordWriter(str(partial), _WRITER_OPTIONS)
+        writer = ArrayRecordWriter(str(partial), _WRITER_OPTIONS)
         try:
             for work in task.work:
                 records, counts = skeleton_records(task.config, work)

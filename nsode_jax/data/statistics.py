@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from nsode_jax.expressions.expression import Skeleton
@@ -91,7 +91,7 @@ class Statistics:
         figure.savefig(path, dpi=120)
 
 
-def _table(title: str, rows: list[tuple[str | int, int]], bars: bool = False) -> str:
+def _table(title: str, rows: Sequence[tuple[object, int]], bars: bool = False) -> str:
     if not rows:
         return f"{title}: none"
     total, largest = sum(n for _, n in rows), max(n for _, n in rows)

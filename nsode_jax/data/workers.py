@@ -11,6 +11,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
 from typing import Any, TypeVar
 
 Task = TypeVar("Task")
@@ -41,7 +42,7 @@ class Workers:
         self.processes = usable_cores() if processes is None else processes
         if self.processes < 0:
             raise ValueError(f"the number of processes must not be negative, got {processes}")
-        self._workers: dict[Connection, multiprocessing.process.BaseProcess] = {}
+        self._workers: dict[Connection, SpawnProcess] = {}
         self._working_on: dict[Connection, object] = {}
 
     def map(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
@@ -83,7 +84,7 @@ class Workers:
                     raise result
                 yield result
                 continue
-            for connection in wait(list(self._working_on)):
+            for connection in self._answered():
                 # What an earlier map left unfinished is received and dropped.
                 ticket, outcome = self._receive(connection)
                 if ticket in order:
@@ -115,6 +116,11 @@ class Workers:
 
     def _idle(self) -> list[Connection]:
         return [connection for connection in self._workers if connection not in self._working_on]
+
+    def _answered(self) -> list[Connection]:
+        """Waits until there are some."""
+        ready = wait(list(self._working_on))
+        return [connection for connection in self._working_on if connection in ready]
 
     def _receive(self, connection: Connection) -> tuple[object, tuple[bool, Any]]:
         try:
@@ -153,6 +159,7 @@ def _work(connection: Connection) -> None:
 
 def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
+    assert parent is not None, "not a worker"
 
     def watch() -> None:
         parent.join()

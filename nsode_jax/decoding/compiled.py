@@ -20,7 +20,7 @@ def keep_compiled_programs() -> None:
     user chose (`JAX_COMPILATION_CACHE_DIR`) stays. Every kind of processor gets a folder
     of its own, as the home of a cluster is shared by machines of several kinds.
     """
-    if jax.config.jax_compilation_cache_dir:
+    if jax.config.values["jax_compilation_cache_dir"]:
         return
     try:
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

@@ -48,7 +48,7 @@ class Proposer:
         vocabulary: Vocabulary,
         card: dict[str, Any],
         *,
-        devices: Sequence[jax.Device] | None = None,
+        devices: Sequence[Any] | None = None,
     ):
         """
         Args:
@@ -175,8 +175,10 @@ def _step_fn(model: Model, params: Params, memory: Any, spread: NamedSharding) -
     whole = NamedSharding(spread.mesh, PartitionSpec())
 
     def step(cache, ancestors, low, fraction, position):
-        reads = jax.lax.with_sharding_constraint((ancestors, low, fraction), spread)
-        result = model.step(params, memory, cache, *reads, position)
+        ancestors, low, fraction = jax.lax.with_sharding_constraint(
+            (ancestors, low, fraction), spread
+        )
+        result = model.step(params, memory, cache, ancestors, low, fraction, position)
         return jax.lax.with_sharding_constraint(result, whole)
 
     return step

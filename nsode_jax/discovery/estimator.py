@@ -18,10 +18,17 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from nsode_jax.discovery.pipeline import DiscoveryError, Proposer, discover
-from nsode_jax.dynamics.trajectory import CONSTANT_RELATIVE_RANGE, MIN_POINTS, Trajectory, count
+from nsode_jax.discovery.pipeline import SOURCES, DiscoveryError, discover
+from nsode_jax.dynamics.trajectory import (
+    CONSTANT_RELATIVE_RANGE,
+    MIN_POINTS,
+    Trajectory,
+    as_written,
+    count,
+)
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.reporting.result import Candidate, Discovery
+from nsode_jax.search.sources import CandidateSource
 
 Series = Float[np.ndarray, " time"] | Float[np.ndarray, "time 1"] | Sequence[float]
 
@@ -44,17 +51,17 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
     `discovery_.notes`.
 
     Args:
-      weights: name or path of the network's weights; unused with `proposer`.
+      weights: name or path of the network's weights.
       effort: `fast`, `default` or `thorough`; decides `beams` and `samples` where
         those are None.
       beams: proposals of the beam search per view of the data; 0 for none.
       samples: laws drawn from the network per view. If both are 0, the network is
         not even loaded.
-      use_library: whether polynomials and sums of simple functions are tried,
-        whatever the network proposes.
+      sources: where candidate laws come from: names in `SOURCES`, or objects that follow
+        the protocol `CandidateSource`.
+      candidates: laws of your own, such as "0.5*y*(1 - y/600)", to be tried too.
       random_state: seed of everything random: a whole number, a RandomState, or None
         for another result every time.
-      proposer: proposes laws instead of the network that `weights` name.
 
     Attributes (after `fit`):
       discovery_: the `Discovery`, with everything that was found.
@@ -81,17 +88,17 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
         effort: str = "default",
         beams: int | None = None,
         samples: int | None = None,
-        use_library: bool = True,
+        sources: Sequence[str | CandidateSource] = SOURCES,
+        candidates: Sequence[str | Expression] = (),
         random_state: int | np.random.RandomState | None = 0,
-        proposer: Proposer | None = None,
     ):
         self.weights = weights
         self.effort = effort
         self.beams = beams
         self.samples = samples
-        self.use_library = use_library
+        self.sources = sources
+        self.candidates = candidates
         self.random_state = random_state
-        self.proposer = proposer
 
     def fit(self, t: Series | Sequence[Series], y: Series | Sequence[Series]) -> Self:
         """Discovers the law.
@@ -183,9 +190,9 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
                 effort=self.effort,
                 beams=self.beams,
                 samples=self.samples,
-                use_library=self.use_library,
+                sources=self.sources,
+                candidates=self.candidates,
                 seed=self._seed(),
-                proposer=self.proposer,
             )
         except DiscoveryError as error:
             return _constant_law(averaged, str(error))
@@ -215,8 +222,12 @@ def _is_list_of_series(y: Any) -> bool:
     )
 
 
+_FLOATS = (np.float64, np.float32, np.float16)
+"""Types that are left as they are until `as_written`; others become the first."""
+
+
 def _times(t: Series) -> Float[np.ndarray, " time"]:
-    t = check_array(t, ensure_2d=False, dtype=np.float64, input_name="t")
+    t = as_written(check_array(t, ensure_2d=False, dtype=_FLOATS, input_name="t"))
     if t.ndim == 2 and t.shape[1] != 1:
         raise ValueError(
             f"X has {t.shape[1]} features, but NSODERegressor is expecting 1 features as input: "
@@ -227,7 +238,7 @@ def _times(t: Series) -> Float[np.ndarray, " time"]:
 
 def _values(y: Series) -> Float[np.ndarray, " time"]:
     y = column_or_1d(y, warn=True)
-    return check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+    return as_written(check_array(y, ensure_2d=False, dtype=_FLOATS, input_name="y"))
 
 
 def _averaged(t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"]) -> Trajectory:

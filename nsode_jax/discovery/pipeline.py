@@ -18,18 +18,20 @@ from nsode_jax.discovery.series import read_series
 from nsode_jax.expressions.canonical import TimeLimitExceeded
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.fitting.dataset import Dataset
+from nsode_jax.fitting.derivative import derivative_form
 from nsode_jax.fitting.fit import Fit
 from nsode_jax.fitting.holdout import held_out_error
-from nsode_jax.fitting.integral import IntegralForm
+from nsode_jax.fitting.integral import integral_form
 from nsode_jax.fitting.progress import Progress, silent
 from nsode_jax.fitting.scaling import AffineView, working_units
 from nsode_jax.fitting.trajectory_fitting import covariance
 from nsode_jax.reporting.diagnostics import verdict
 from nsode_jax.reporting.result import Candidate, Discovery
+from nsode_jax.search.enumeration import EnumerationSource
 from nsode_jax.search.library import LibrarySource
 from nsode_jax.search.network import NetworkSource
-from nsode_jax.search.refine import RefineConfig, refine
-from nsode_jax.search.sources import CandidateSource, GivenLaws, Proposal
+from nsode_jax.search.refine import RefineConfig, fit_asked_for, refine
+from nsode_jax.search.sources import CandidateSource, GivenLaws, Proposal, Restriction
 from nsode_jax.selection.ranking import rank
 from nsode_jax.selection.score import posterior_probabilities
 
@@ -51,26 +53,38 @@ class Effort:
     Attributes:
       beams: width of the beam search, per view of the data.
       samples: laws drawn from the network beside it, per view.
+      symbols: up to so many symbols every law is fitted.
+      beyond: so many skeletons of more symbols are fitted too, the commonest.
       refine: what happens to them.
     """
 
     beams: int
     samples: int
+    symbols: int
+    beyond: int
     refine: RefineConfig
 
 
 EFFORTS: dict[str, Effort] = {
     "fast": Effort(
-        16, 16, RefineConfig(generations=3, children=128, matched=20, polished=10, returned=50)
+        beams=16,
+        samples=16,
+        symbols=5,
+        beyond=0,
+        refine=RefineConfig(generations=3, children=128, matched=20, polished=10, returned=50),
     ),
-    "default": Effort(64, 64, RefineConfig()),
+    "default": Effort(beams=64, samples=64, symbols=6, beyond=12_000, refine=RefineConfig()),
     "thorough": Effort(
-        256, 256, RefineConfig(generations=40, children=512, matched=120, polished=30, returned=200)
+        beams=256,
+        samples=256,
+        symbols=7,
+        beyond=60_000,
+        refine=RefineConfig(generations=40, children=512, matched=120, polished=30, returned=200),
     ),
 }
 """By name; "thorough" takes minutes."""
 
-SOURCES = ("network", "library")
+SOURCES = ("network", "enumeration", "library")
 """Names of the sources of candidates, in the order in which they are asked."""
 
 
@@ -84,6 +98,8 @@ def discover(
     weights: str = "small",
     beams: int | None = None,
     samples: int | None = None,
+    operators: Sequence[str] | None = None,
+    max_symbols: int | None = None,
     seed: int = 0,
     progress: Progress = silent,
 ) -> Discovery:
@@ -97,12 +113,14 @@ def discover(
       effort: "fast", "default" or "thorough", a name in `EFFORTS`.
       sources: where candidate laws come from: names in `SOURCES`, or objects that
         follow the protocol `CandidateSource`.
-      candidates: laws of your own, such as "0.5*y*(1 - y/600)", to be tried too; their
-        constants are where the fit begins.
+      candidates: laws of your own in the units of the data, such as "0.5*y*(1 - y/600)".
+        Their constants are where the fit begins; each is in the result, however it fits.
       weights: name or path of the network's weights.
       beams: proposals of the network's beam search per view of the data; by the effort
         if left out. With neither beams nor samples the network is not even loaded.
       samples: laws drawn from the network per view, beside those; likewise.
+      operators: that laws may use beside + - * /, such as ("pow", "exp"); all if left out.
+      max_symbols: most operators, variables and constants of a law.
       seed: seed of everything random.
       progress: called with a stage and the share done of it, in [0, 1].
 
@@ -111,36 +129,54 @@ def discover(
 
     Raises:
       TrajectoryError: if the series cannot be used.
-      ExpressionError: if a law of your own cannot be read.
+      ExpressionError: if a law of your own cannot be read, or has no canonical form.
       DiscoveryError: if no law was found that has a solution near the data.
       ValueError: if an option is not what it should be.
     """
     started = time.monotonic()
     work = _work(effort, beams, samples)
-    asked = _sources(sources, candidates, weights, work)
+    own = [Expression.from_infix(law) if isinstance(law, str) else law for law in candidates]
+    restriction = Restriction(None if operators is None else frozenset(operators), max_symbols)
+    asked = _sources(sources, weights, work, restriction)
+    if not (asked or own):
+        raise ValueError("without beams, samples and other sources there is no law to try")
     trajectories, notes = read_series(t, y)
 
     progress("reading the data", 0.0)
     given = Dataset.of(trajectories)
     units = working_units(given)
     data = Dataset(tuple(units.apply(trajectory) for trajectory in given))
-    form = IntegralForm.from_dataset(data)
+    form = derivative_form(data) or integral_form(data)
+    if own:
+        asked.insert(0, GivenLaws(tuple(_in_working_units(law, units) for law in own)))
     proposals: list[Proposal] = []
+    tried = []
     for source in asked:
         progress(f"proposing laws: {source.name}", 0.0)
-        proposals += source.propose(data, form, seed=seed, progress=progress)
+        proposed = source.propose(data, form, seed=seed, progress=progress)
+        proposals += proposed.laws
+        tried.append(proposed.tried)
     if not proposals:
         raise DiscoveryError("No usable law was proposed for this series.")
 
-    fits = refine(data, proposals, seed=seed, config=work.refine, form=form, progress=progress)
-    ranked = _in_given_units(rank(fits, data), units)
+    fits = refine(
+        data,
+        form,
+        proposals,
+        seed=seed,
+        config=work.refine,
+        restriction=restriction,
+        progress=progress,
+    )
+    fits += [fit_asked_for(data, form, proposal) for proposal in proposals[: len(own)]]
+    ranked = _in_given_units(rank(fits, data, form), units)
     if not ranked or ranked[0][0].diverged:
         raise DiscoveryError(
             f"None of the {len(proposals)} proposed laws has a solution near the data; "
             "try a greater effort or another seed."
         )
     found = _candidates(ranked, given, tuple(float(series.t[0]) for series in trajectories))
-    notes = (*notes, *verdict(found, trajectories))
+    notes = (*notes, f"Tried: {'; '.join(tried)}.", *verdict(found, trajectories))
     return Discovery(found, trajectories, notes, time.monotonic() - started)
 
 
@@ -163,24 +199,21 @@ def _work(effort: str, beams: int | None, samples: int | None) -> Effort:
 
 def _sources(
     sources: Sequence[str | CandidateSource],
-    candidates: Sequence[str | Expression],
     weights: str,
     work: Effort,
+    restriction: Restriction,
 ) -> list[CandidateSource]:
-    """What the names stand for; laws of the user's own come first.
+    """What the names stand for.
 
     Raises:
-      ValueError: if there is no such source, or nothing to try.
-      ExpressionError: if a law cannot be read.
+      ValueError: if there is no such source.
     """
     known: dict[str, CandidateSource] = {
         "network": NetworkSource(weights, work.beams, work.samples),
+        "enumeration": EnumerationSource(work.symbols, work.beyond, restriction),
         "library": LibrarySource(),
     }
     asked: list[CandidateSource] = []
-    if candidates:
-        laws = (Expression.from_infix(c) if isinstance(c, str) else c for c in candidates)
-        asked.append(GivenLaws(tuple(laws)))
     for source in sources:
         if not isinstance(source, str):
             asked.append(source)
@@ -188,9 +221,15 @@ def _sources(
             raise ValueError(f"sources must be among {', '.join(known)}, got {source!r}")
         elif source != "network" or work.beams or work.samples:
             asked.append(known[source])
-    if not asked:
-        raise ValueError("without beams, samples and other sources there is no law to try")
     return asked
+
+
+def _in_working_units(law: Expression, units: AffineView) -> Expression:
+    """A law of the user's own, as sources propose theirs."""
+    try:
+        return units.inverse().restore(law)
+    except TimeLimitExceeded:
+        return units.inverse().restore(law, absorb=False)
 
 
 def _in_given_units(
@@ -229,6 +268,7 @@ def _candidates(
             score=score,
             log_probability=fit.origin.log_probability,
             converged=fit.converged,
+            origin=str(fit.origin),
             weight=share,
             held_out_rms=held_out[place],
             covariance=covariance(data, fit) if place < _WITH_UNCERTAINTY else None,

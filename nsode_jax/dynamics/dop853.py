@@ -17,16 +17,13 @@ A scalar autonomous equation allows what a general one does not:
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import math
-from pathlib import Path
 
 import numba
 import numpy as np
 from jaxtyping import Float, Int64
 
-from nsode_jax.dynamics import stack_machine
-from nsode_jax.dynamics.stack_machine import Program, run
+from nsode_jax.dynamics.stack_machine import FINGERPRINT, Program, run
 
 SUCCESS = 0
 FAILED = 1
@@ -461,7 +458,7 @@ def _compile_for(machine: str):
     return integrate
 
 
-_integrate_all = _compile_for(hashlib.sha256(Path(stack_machine.__file__).read_bytes()).hexdigest())
+_integrate_all = _compile_for(FINGERPRINT)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

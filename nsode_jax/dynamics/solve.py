@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -151,6 +152,59 @@ def solve(
 
 
 _SUCCESS = "Integration successful."
+
+
+def solve_system(
+    components: Sequence[Expression],
+    y0: Sequence[float],
+    t: Float[np.ndarray, " time"],
+    *,
+    rtol: float = 1e-9,
+    atol: float = 1e-9,
+    max_steps: int = 500,
+) -> Float[np.ndarray, "time components"] | None:
+    """The solution of dy_i/dt = f_i(y_1, ..., y_K) or f_i(y_1, ..., y_K, t) by LSODA.
+
+    Args:
+      components: f_1 to f_K; their variables are the K quantities in this order, and
+        the time as the last one if the equations depend on it.
+      y0: values at t[0].
+      t: increasing times.
+      rtol, atol: tolerances.
+      max_steps: steps allowed between two neighbouring times.
+
+    Returns:
+      The quantities at the times, or None where the solver fails (see `solve`).
+
+    Raises:
+      ValueError: if there are not as many components as initial values, or the
+        variables are not the quantities with or without time.
+    """
+    from nsode_jax.dynamics.stack_machine import Program, run_system  # Numba is slow to import.
+
+    program, count = Program.from_expressions(components), len(components)
+    with_time = program.variables == count + 1
+    if len(y0) != count or not (with_time or program.variables == count):
+        raise ValueError(
+            f"{count} equations of {program.variables} variables and {len(y0)} initial values"
+        )
+    memory, point, slope = program.memory.copy(), np.empty(program.variables), np.empty(count)
+
+    def derivative(y, time):
+        point[:count] = y
+        if with_time:
+            point[count] = time
+        run_system(program.instructions, memory, point, program.results.start, slope)
+        return slope
+
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore", ODEintWarning)
+        if not np.isfinite(derivative(np.asarray(y0, np.float64), t[0])).all():
+            return None
+        y, info = odeint(
+            derivative, y0, t, rtol=rtol, atol=atol, mxstep=max_steps, full_output=True
+        )
+    return y if info["message"] == _SUCCESS and np.isfinite(y).all() else None
 
 
 def solutions(

@@ -38,7 +38,8 @@ class Trajectory:
     def __post_init__(self):
         for name in ("t", "y", "noise"):
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, np.array(getattr(self, name), dtype=np.float64))
+                values = np.array(as_written(np.asarray(getattr(self, name))), dtype=np.float64)
+                object.__setattr__(self, name, values)
         if self.t.ndim != 1 or self.t.shape != self.y.shape or not self.t.size:
             raise TrajectoryError(
                 "A trajectory needs as many times as values, at least one of each; "
@@ -63,7 +64,9 @@ class Trajectory:
 
 
 def clean(
-    t: Sequence[float] | Float[np.ndarray, " time"], y: Sequence[float] | Float[np.ndarray, " time"]
+    t: Sequence[float] | Float[np.ndarray, " time"],
+    y: Sequence[float] | Float[np.ndarray, " time"],
+    fewest: int = MIN_POINTS,
 ) -> tuple[Trajectory, tuple[str, ...]]:
     """Makes a trajectory of raw times and values, and says what was done to them.
 
@@ -75,12 +78,13 @@ def clean(
       t: times `[time]`, in any order: numbers, dates or durations, in a list, an array
         or a column of pandas.
       y: values `[time]`: numbers, likewise.
+      fewest: points that must remain; less than `MIN_POINTS` for one of several series.
 
     Returns:
       The trajectory, and one sentence for each thing that was done.
 
     Raises:
-      TrajectoryError: if fewer than `MIN_POINTS` points remain, if the values are
+      TrajectoryError: if fewer than `fewest` points remain, if the values are
         constant, or if values or times are too large or too close together to
         compute with in float64.
     """
@@ -96,7 +100,7 @@ def clean(
             "infinite."
         )
         t, y = t[usable], y[usable]
-    _require_enough(t.size, f"after {count(dropped, 'row')} dropped" if dropped else "")
+    _require_enough(t.size, fewest, f"after {count(dropped, 'row')} dropped" if dropped else "")
     _require_computable(t, "times")
     _require_computable(y, "values")
 
@@ -122,7 +126,7 @@ def clean(
         )
         t = t[np.concatenate([[True], new])]
         y = np.bincount(group, weights=y) / size
-        _require_enough(t.size, "with different times")
+        _require_enough(t.size, fewest, "with different times")
 
     if np.ptp(y) <= CONSTANT_RELATIVE_RANGE * np.abs(y).max():
         raise TrajectoryError(
@@ -169,7 +173,7 @@ _UNITS = (
 )
 
 
-def _as_times(values: Sequence) -> tuple[Float[np.ndarray, " time"], list[str]]:
+def _as_times(values: Sequence | np.ndarray) -> tuple[Float[np.ndarray, " time"], list[str]]:
     """Times as float64, and a note if they were not numbers."""
     times = _as_vector(values, "times")
     if times.dtype.kind not in "mM":
@@ -179,15 +183,15 @@ def _as_times(values: Sequence) -> tuple[Float[np.ndarray, " time"], list[str]]:
     return numbers, [f"The times are {kind}; they were converted to {unit}."]
 
 
-def _as_vector(values: Sequence, what: str) -> np.ndarray:
+def _as_vector(values: Sequence | np.ndarray, what: str) -> np.ndarray:
     """A vector of some type that NumPy calculates with; dates in UTC."""
     try:
-        array = values
         if isinstance(values, np.ma.MaskedArray):
-            dated = values.dtype.kind in "mM"
-            array = values if dated else values.astype(np.float64)
-            array = array.filled(np.array("NaT", array.dtype) if dated else np.nan)
-        array = np.asarray(array)
+            if values.dtype.kind in "mM":
+                values = values.filled("NaT")
+            else:
+                values = np.where(values.mask, np.nan, values.data.astype(np.float64))
+        array = np.asarray(values)
         if array.dtype.kind == "O":
             array = _from_objects(array)
     except TrajectoryError:
@@ -241,20 +245,31 @@ def _as_floats(array: np.ndarray, what: str) -> Float[np.ndarray, " time"]:
     try:
         if array.dtype.kind == "c":
             raise TypeError
-        return array.astype(np.float64)
+        return as_written(array).astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         raise _not_numbers(what) from None
+
+
+def as_written(array: np.ndarray) -> np.ndarray:
+    """Numbers of less than double precision in double, as they are written.
+
+    The nearest float32 to 1.2 is 1.2000000477, but 1.2 is meant: digits that were never
+    measured would be taken for information. Other arrays are returned as they are.
+    """
+    if array.dtype.kind == "f" and array.dtype.itemsize < np.dtype(np.float64).itemsize:
+        return array.astype(str).astype(np.float64)
+    return array
 
 
 def _not_numbers(what: str) -> TrajectoryError:
     return TrajectoryError(f"The {what} must be a list of real numbers.")
 
 
-def _require_enough(points: int, circumstance: str) -> None:
-    if points < MIN_POINTS:
+def _require_enough(points: int, fewest: int, circumstance: str) -> None:
+    if points < fewest:
         circumstance = f" {circumstance}" if circumstance else ""
         raise TrajectoryError(
-            f"Only {count(points, 'usable point')}{circumstance}; at least {MIN_POINTS} points "
+            f"Only {count(points, 'usable point')}{circumstance}; at least {fewest} points "
             "are needed."
         )
 

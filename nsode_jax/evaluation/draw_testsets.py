@@ -24,6 +24,9 @@ apart from 10,000 that were known then; every bank and data set has been kept fr
 since (`reserved_skeletons`). `iv-163-even` was drawn from an iv of 500 problems, and so has
 19 or 20 problems at each complexity from 5 to 11.
 
+The sets stay as they were drawn. Their keys follow the canonical form: when its rules
+change, `--only-keys` writes these anew.
+
 As in the paper, a solution may hardly move: then no method can tell the law.
 """
 
@@ -33,6 +36,7 @@ import argparse
 import collections
 import dataclasses
 import functools
+import itertools
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -43,6 +47,7 @@ from nsode_jax.data.progress import StageProgress
 from nsode_jax.data.workers import Workers
 from nsode_jax.dynamics.solve import trusted_solutions
 from nsode_jax.evaluation.testsets import TEST_SETS, write_drawn
+from nsode_jax.expressions.canonical import canonicalize, is_trivial
 from nsode_jax.expressions.constants import resample_constants
 from nsode_jax.expressions.expression import Expression, Skeleton
 from nsode_jax.expressions.operators import CONSTANT, NEGATIVE_CONSTANT, OPERATORS
@@ -158,10 +163,27 @@ def save(sets: dict[str, list[Drawn]], package: Path) -> None:
             for i, problem in enumerate(problems)
         ]
         write_drawn(package / "evaluation" / "data" / f"{name}.tsv", rows)
-    even = [problem.expression.skeleton.key for problem in TEST_SETS["iv-163-even"]()]
-    drawn = [expression.skeleton.key for name in SIZES for expression, _ in sets[name]]
-    text = "".join(f"{key}\n" for key in dict.fromkeys([*drawn, *even]))
-    (package / "data" / "keys" / "known.txt").write_text(text, encoding="utf-8")
+    save_keys(package)
+
+
+def reserved_keys() -> dict[str, list[str]]:
+    """Keys of `data/reserved_skeletons`, in today's canonical form, by the file's name."""
+
+    def skeletons(*names: str) -> Iterator[Skeleton]:
+        for problem in itertools.chain.from_iterable(TEST_SETS[name]() for name in names):
+            if problem.expression is not None:
+                yield canonicalize(problem.expression).skeleton
+
+    known = (s.key for s in skeletons(*SIZES, "iv-163-even") if not is_trivial(s))
+    held_out = {skeleton.unsigned_key for skeleton in skeletons("skeletons")}
+    return {"held_out": sorted(held_out), "known": list(dict.fromkeys(known))}
+
+
+def save_keys(package: Path) -> None:
+    """Writes the keys of the committed sets below the folder of the package."""
+    for name, content in reserved_keys().items():
+        text = "".join(f"{key}\n" for key in content)
+        (package / "data" / "keys" / f"{name}.txt").write_text(text, encoding="utf-8")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -171,7 +193,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--package", type=Path, default=Path(__file__).parents[1])
     parser.add_argument("--processes", type=int, default=None)
+    parser.add_argument(
+        "--only-keys", action="store_true", help="write the keys of the committed sets anew"
+    )
     arguments = parser.parse_args(argv)
+    if arguments.only_keys:
+        save_keys(arguments.package)
+        return 0
     config = GenerationConfig(
         num_skeletons=DATA_SET_SKELETONS, simplify=False, known_test_skeletons=False
     )

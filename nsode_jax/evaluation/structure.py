@@ -32,7 +32,13 @@ from nsode_jax.expressions.canonical import (
 )
 from nsode_jax.expressions.constants import constant_roles, linear_constants
 from nsode_jax.expressions.expression import Expression, Skeleton, subtree_end
-from nsode_jax.expressions.operators import CONSTANT, NEGATIVE_CONSTANT, OPERATORS, VARIABLE
+from nsode_jax.expressions.operators import (
+    CONSTANT,
+    FUNCTIONS,
+    NEGATIVE_CONSTANT,
+    OPERATORS,
+    VARIABLE,
+)
 
 _MATCH_SECONDS = 0.5
 _EQUAL_RTOL = 1e-10
@@ -109,13 +115,13 @@ def _may_share_functions(truth: Expression, prediction: Expression) -> bool:
 
     Constants cannot make one of these vanish. Sine and cosine are one kind, as a phase
     turns one into the other; powers of y to a power of y are exponentials of logarithms,
-    so with both at hand anything is possible.
+    so with both at hand anything is possible. Other functions of the table are kinds of
+    their own.
     """
     ours, theirs = _functions(truth), _functions(prediction)
-    kinds = {"sin"}
-    if not any({"exp", "log"} <= found for found in (ours, theirs)):
-        kinds |= {"exp", "log"}
-    return ours & kinds == theirs & kinds
+    if any({"exp", "log"} <= found for found in (ours, theirs)):
+        ours, theirs = ours - {"exp", "log"}, theirs - {"exp", "log"}
+    return ours == theirs
 
 
 def _functions(expression: Expression) -> set[str]:
@@ -125,10 +131,8 @@ def _functions(expression: Expression) -> set[str]:
         return VARIABLE in prefix[start : subtree_end(prefix, start)]
 
     for i, token in enumerate(prefix):
-        if token in ("sin", "cos") and moves(i + 1):
-            found.add("sin")
-        elif token in ("exp", "log") and moves(i + 1):
-            found.add(token)
+        if token in FUNCTIONS and token != "sqrt" and moves(i + 1):
+            found.add("sin" if token == "cos" else token)
         elif token == "pow" and moves(subtree_end(prefix, i + 1)):
             found |= {"exp", "log"} if moves(i + 1) else {"exp"}
     return found

@@ -57,7 +57,8 @@ class Problem:
 
     Attributes:
       name: unique within its test set.
-      law: the true f of dy/dt = f(y); an `Expression` is in canonical form.
+      law: the true f of dy/dt = f(y). The committed sets keep theirs as it was drawn,
+        in the canonical form of then.
       y0: value at t = 0.
       duration: solutions cover [0, duration].
       num_points: points of the regular time grid.

@@ -2,28 +2,35 @@
 
 An equation in prefix notation is rebuilt from the leaves up, with numbers folded,
 sums and products flattened, like terms collected and powers of one base merged.
-Then it is written again: products of sums of powers of y are multiplied out, and
+Then it is written again: products of sums of powers of variables are multiplied out, and
 the arguments of sums and products are ordered by their structure, never by the
 values of constants: so a skeleton does not depend on them. Both steps are repeated
 until nothing changes.
 
-The rules are those of SymPy's automatic evaluation for a symbol that need not be
-positive: (2*y)**0.5 is 2**0.5 * y**0.5, but (y**2)**0.5 is not y, and neither is
-log(exp(y)). In plain Python they take a twentieth of the time: SymPy asks of every new
-number and power whether it is real, positive, zero and so on.
+The rules are those of SymPy's automatic evaluation for a real symbol that need not be
+positive: (2*y)**0.5 is 2**0.5 * y**0.5, but (y**2)**0.5 is not y. They go on where
+numbers are real: (y**3)**0.5 is y**1.5, and log(1/y) is -log(y), neither of which has
+values below 0. Of exponentials, which
+are positive wherever they stand, they ask more: all that are multiplied are one, those
+under a power or a logarithm are taken out of it, and a power of a positive number is one,
+so 2**y * exp(y)**0.5 is exp(1.19*y), and log(exp(y)) is y. In plain Python they take a
+twentieth of the time: SymPy asks of every new number and power whether it is real,
+positive, zero and so on.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
 
-from nsode_jax.expressions.expression import NotRepresentable, Prefix, checked_number, fold
-from nsode_jax.expressions.operators import OPERATORS, VARIABLE
+from nsode_jax.expressions.expression import checked_number, fold
+from nsode_jax.expressions.operators import OPERATORS
+from nsode_jax.expressions.prefix import NotRepresentable, Prefix
 
 _MAX_PASSES = 8
 _MAX_EXPANDED_TERMS = 12
-_EULER = "e"  # The base of exp(x), so that exp(x) * exp(2*x) merges like y * y**2.
+_EULER = "exp(1)"  # The base of exp(x), which is a power like others; no variable's name.
 
 
 class _Operation:
@@ -47,13 +54,13 @@ class _Operation:
 
 
 class Call(_Operation):
-    """sin, cos or log of an argument (the others are powers)."""
+    """sin, cos, log or another function (the others are sums, products and powers)."""
 
-    __slots__ = ("argument", "function")
+    __slots__ = ("arguments", "function")
 
-    def __init__(self, function: str, argument: Node):
-        self.function, self.argument = function, argument
-        super().__init__((function, argument))
+    def __init__(self, function: str, *arguments: Node):
+        self.function, self.arguments = function, arguments
+        super().__init__((function, *arguments))
 
 
 class Power(_Operation):
@@ -101,14 +108,14 @@ class Sum(_Operation):
 
 
 Node = float | str | Call | Power | Product | Sum
-"""A number, the variable (or `_EULER`, as a base) or an operation."""
+"""A number, a variable (or `_EULER`, as a base) or an operation."""
 
 
 def normal_form(prefix: Prefix) -> Prefix:
     """The one prefix that stands for all equal ways to write the expression.
 
     Raises:
-      NotRepresentable: if a part without y is not a finite real number, or if
+      NotRepresentable: if a part without variables is not a finite real number, or if
         numbers leave the range.
     """
     previous = None
@@ -131,15 +138,16 @@ def _build(prefix: Prefix) -> Node:
         token = prefix[start]
         if not isinstance(token, str):
             return token + 0.0, start + 1  # No negative zero.
-        if token == VARIABLE:
-            return VARIABLE, start + 1
+        if token not in OPERATORS:
+            return token, start + 1
         arguments, position = [], start + 1
         for _ in range(OPERATORS[token].arity):
             argument, position = subtree(position)
             arguments.append(argument)
         if all(isinstance(argument, float) for argument in arguments):
             return fold(token, arguments), position
-        node = _RULES[token](*arguments)
+        rule = _RULES.get(token)
+        node = rule(*arguments) if rule else Call(token, *arguments)
         return (checked_number(node) if isinstance(node, float) else node), position
 
     return subtree(0)[0]
@@ -224,6 +232,7 @@ def _product(nodes: Iterable[Node]) -> Node:
     """Product with the powers of one base merged, if their exponents are like terms."""
     coefficient = 1.0
     exponents: dict[tuple[Node, Node], float] = {}  # (base, like term of exponents) -> its sum
+    exponentials: list[tuple[float, Node]] = []  # exp(u) * exp(v) = exp(u + v)
     flat = list(nodes)
     for node in flat:
         if isinstance(node, float):
@@ -233,20 +242,18 @@ def _product(nodes: Iterable[Node]) -> Node:
             flat.extend(node.factors)
         else:
             base, exponent = _base_and_exponent(node)
+            if base == _EULER:
+                exponentials.append((1.0, exponent))
+                continue
             c, like = _split(exponent)
             exponents[base, like] = _plus(exponents.get((base, like), 0.0), c)
     if coefficient == 0.0:
         return 0.0
-    factors, numbers = [], {}  # numbers: exponent -> positive numbers with this exponent
-    for (base, like), c in exponents.items():
-        if c == 0.0:
-            continue
-        exponent = _scaled(c, like)
-        if isinstance(base, float) and base > 0.0:  # 2**y * 3**y = 6**y
-            numbers[exponent] = _times(numbers.get(exponent, 1.0), base)
-        else:
-            factors.append(_power(base, exponent))
-    factors += [_power(base, exponent) for exponent, base in numbers.items()]
+    factors = [_power(base, _scaled(c, like)) for (base, like), c in exponents.items() if c]
+    if len(exponentials) == 1:
+        factors.append(Power(_EULER, exponentials[0][1]))
+    elif exponentials:
+        factors.append(_exponential(_sum(exponentials)))
     if not factors:
         return coefficient
     if len(factors) == 1:
@@ -273,14 +280,16 @@ def _power(base: Node, exponent: Node) -> Node:
         return fold("pow", (base, exponent))
     if base == _EULER:
         return _exponential(exponent)
+    if isinstance(base, Power) and base.base == _EULER:
+        return _exponential(_product([base.exponent, exponent]))
+    exponential, rest = _without_exponential(base)
+    if exponential is not None:
+        return _product([_power(exponential, exponent), _power(rest, exponent)])
+    whole = isinstance(exponent, float) and exponent.is_integer()
+    if isinstance(base, Power) and (whole or _is_positive_with_its_base(base)):
+        return _power(base.base, _product([base.exponent, exponent]))
     if not isinstance(exponent, float):
         return _symbolic_power(base, exponent)
-    whole = exponent.is_integer()
-    if isinstance(base, Power):
-        # With an inner exponent below 1 the base has a root, so it is not negative.
-        inner = base.exponent
-        if whole or (isinstance(inner, float) and abs(inner) < 1.0):
-            return _power(base.base, _scaled(exponent, inner))
     if isinstance(base, Product):
         if whole:
             number = _nonzero(fold("pow", (base.coefficient, exponent)))
@@ -293,20 +302,37 @@ def _power(base: Node, exponent: Node) -> Node:
 
 
 def _symbolic_power(base: Node, exponent: Node) -> Node:
-    """A power whose exponent depends on y."""
+    """A power whose exponent depends on variables."""
+    if isinstance(base, float) and base > 0.0:
+        rate, constant = fold("log", (base,)), 0.0
+        if isinstance(exponent, Sum):
+            constant, exponent = exponent.constant, _sum(exponent.terms)
+        number = _nonzero(fold("pow", (base, constant)))
+        return _product([number, _exponential(_scaled(rate, exponent))])
+    if isinstance(base, float):
+        raise NotRepresentable(f"not a real number almost everywhere: {base}**x")
     coefficient, rest = _split(exponent)
-    if base == 0.0:
-        if coefficient < 0.0:
-            raise NotRepresentable("division by zero")
-        return Power(base, rest)
     factors = list(rest.factors) if isinstance(rest, Product) else [rest]
     inverse_logarithm = Power(Call("log", base), -1.0)
     if inverse_logarithm in factors:  # b**(x/log(b)) = exp(x)
         factors.remove(inverse_logarithm)
         return _exponential(_product([coefficient, *factors]))
-    if isinstance(base, Power) and isinstance(base.exponent, float) and abs(base.exponent) < 1.0:
-        return _power(base.base, _scaled(base.exponent, exponent))
     return Power(base, exponent)
+
+
+def _is_positive_with_its_base(power: Power) -> bool:
+    """Whether x**c is positive just where x is: not if c is even, and y**2 = (-y)**2."""
+    return isinstance(power.exponent, float) and power.exponent % 2.0 != 0.0
+
+
+def _without_exponential(node: Node) -> tuple[Node | None, Node]:
+    """The exponential in a product, None if there is none, and what it is multiplied by."""
+    if isinstance(node, Product):
+        for i, factor in enumerate(node.factors):
+            if isinstance(factor, Power) and factor.base == _EULER:
+                others = node.factors[:i] + node.factors[i + 1 :]
+                return factor, _product([node.coefficient, *others])
+    return None, node
 
 
 def _exponential(argument: Node) -> Node:
@@ -319,13 +345,30 @@ def _exponential(argument: Node) -> Node:
     taken_out = [_nonzero(fold("exp", (constant,)))] if constant else []
     kept = []
     for coefficient, term in terms:
-        if isinstance(term, Call) and term.function == "log":
-            taken_out.append(_power(term.argument, coefficient))
+        factors = list(term.factors) if isinstance(term, Product) else [term]
+        logarithms = [f for f in factors if isinstance(f, Call) and f.function == "log"]
+        if len(logarithms) == 1:  # exp(x*log(b)) = b**x
+            factors.remove(logarithms[0])
+            taken_out.append(_power(logarithms[0].arguments[0], _product([coefficient, *factors])))
         else:
             kept.append((coefficient, term))
     if not taken_out:
         return Power(_EULER, argument)
     return _product([*taken_out, _exponential(_sum(kept))])
+
+
+def _logarithm(argument: Node) -> Node:
+    """log, with exponentials and exponents taken out of it."""
+    if isinstance(argument, float):
+        return fold("log", (argument,))
+    if isinstance(argument, Power) and _is_positive_with_its_base(argument):
+        return _scaled(argument.exponent, _logarithm(argument.base))
+    if isinstance(argument, Power) and argument.base == _EULER:
+        return argument.exponent
+    exponential, rest = _without_exponential(argument)
+    if exponential is not None:
+        return _sum([(1.0, exponential.exponent), (1.0, _logarithm(rest))])
+    return Call("log", argument)
 
 
 def _sine(argument: Node) -> Node:
@@ -370,9 +413,10 @@ _RULES = {
     "cos": _cosine,
     "exp": _exponential,
     "sqrt": lambda a: _power(a, 0.5),
-    "log": lambda a: Call("log", a),
+    "log": _logarithm,
     "neg": lambda a: _scaled(-1.0, a),
 }
+"""Of operators about which more is known than their arguments."""
 
 
 # --- from nodes to prefix notation ----------------------------------------------
@@ -384,7 +428,7 @@ def _write(node: Node) -> Prefix:
     if isinstance(node, str):
         return (node,)
     if isinstance(node, Call):
-        return (node.function, *_write(node.argument))
+        return (node.function, *itertools.chain.from_iterable(map(_write, node.arguments)))
     if isinstance(node, Power):
         return _write_power(node.base, node.exponent)
     return _write_product(node) if isinstance(node, Product) else _write_sum(node)
@@ -454,21 +498,21 @@ def _order(prefix: Prefix) -> tuple:
     return -len(prefix), structure, [value >= 0.0 for value in values], values
 
 
-def _is_power_of_y(node: Node) -> bool:
-    return node == VARIABLE or (
-        isinstance(node, Power) and node.base == VARIABLE and isinstance(node.exponent, float)
-    )
+def _is_power_of_variable(node: Node) -> bool:
+    if isinstance(node, Power) and isinstance(node.exponent, float):
+        node = node.base
+    return isinstance(node, str) and node != _EULER
 
 
 def _is_sum_of_powers(node: Node) -> bool:
-    """Whether it is a sum of terms c * y**p with numeric p."""
+    """Whether it is a sum of terms c * x**p * y**q ... of variables with numeric exponents."""
     terms = [term for _, term in node.terms] if isinstance(node, Sum) else [node]
     factors = [f for t in terms for f in (t.factors if isinstance(t, Product) else (t,))]
-    return all(map(_is_power_of_y, factors))
+    return all(map(_is_power_of_variable, factors))
 
 
 def _expanded(node: Node) -> Node:
-    """A product of sums of powers of y, multiplied out; anything else as it is.
+    """A product of sums of powers of variables, multiplied out; anything else as it is.
 
     c1*y*(c2 - y) and c*y - c*y**2 are one law and must be one skeleton.
     """

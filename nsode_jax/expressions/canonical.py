@@ -6,6 +6,7 @@ Random trees that mean the same should give the same prefix (paper, section 2.1)
 from __future__ import annotations
 
 import contextlib
+import itertools
 import signal
 import threading
 from collections.abc import Iterator
@@ -13,15 +14,9 @@ from collections.abc import Iterator
 import sympy
 
 from nsode_jax.expressions.algebra import normal_form
-from nsode_jax.expressions.expression import (
-    Expression,
-    NotRepresentable,
-    Prefix,
-    Skeleton,
-    checked_number,
-    subtree_end,
-)
-from nsode_jax.expressions.operators import VARIABLE
+from nsode_jax.expressions.expression import Expression, Skeleton, checked_number
+from nsode_jax.expressions.operators import FUNCTIONS, VARIABLE, VARIABLES
+from nsode_jax.expressions.prefix import NotRepresentable, Prefix, subtree_end
 
 __all__ = [
     "NotRepresentable",
@@ -35,12 +30,13 @@ __all__ = [
 ]
 
 Y = sympy.Symbol(VARIABLE)
+"""The variable of a scalar equation, as `from_sympy` knows it."""
 
 _MAX_PASSES = 6
 _MAX_EXPONENT = 100.0
 _REPEAT_SECONDS = 0.1
 _GC_CALLBACK = "_xla_gc_callback"  # JAX's.
-_FUNCTIONS = {sympy.sin: "sin", sympy.cos: "cos", sympy.exp: "exp", sympy.log: "log"}
+_FUNCTIONS = {getattr(sympy, operator.sympy): token for token, operator in FUNCTIONS.items()}
 
 
 class TimeLimitExceeded(BaseException):
@@ -53,10 +49,11 @@ def time_limit(seconds: float) -> Iterator[None]:
 
     Processor time, so that a busy machine does not change what is dropped. Raises
     again every tenth of a second, in case a bare `except` (mpmath has some) or a
-    destructor swallows it. Works by a signal, so only in the main thread of a process;
-    elsewhere the body runs without a limit.
+    destructor swallows it. Works by a signal: outside the main thread of a process, and
+    where there is no such timer (Windows), the body runs to its end without a limit.
     """
-    if threading.current_thread() is not threading.main_thread():
+    has_timer = hasattr(signal, "setitimer")
+    if not has_timer or threading.current_thread() is not threading.main_thread():
         yield
         return
     running = True
@@ -95,14 +92,15 @@ def canonicalize(
       NotRepresentable: if the result leaves our language.
       TimeLimitExceeded: if `simplify` takes longer than `seconds`.
     """
-    canonical = Expression(normal_form(expression.prefix))
+    variables = expression.variables
+    canonical = Expression(normal_form(expression.prefix), variables)
     if not simplify:
         return canonical
     with time_limit(seconds):
         for _ in range(_MAX_PASSES):
             if _has_large_exponent(canonical.prefix):
                 return canonical
-            simplified = from_sympy(sympy.simplify(to_sympy(canonical)))
+            simplified = from_sympy(sympy.simplify(to_sympy(canonical)), variables)
             if simplified == canonical:
                 return canonical
             canonical = simplified
@@ -124,21 +122,24 @@ def to_sympy(expression: Expression) -> sympy.Expr:
     return expression.to_sympy()
 
 
-def from_sympy(expression: sympy.Expr) -> Expression:
-    """The canonical form of a SymPy expression in `y`.
+def from_sympy(expression: sympy.Expr, variables: tuple[str, ...] = VARIABLES) -> Expression:
+    """The canonical form of a SymPy expression in symbols of the variables' names.
 
     Raises:
-      NotRepresentable: if it holds anything but real finite numbers, `y` and
+      NotRepresentable: if it holds anything but real finite numbers, the variables and
         the operators of our table.
     """
-    return Expression(normal_form(_prefix(expression)))
+    for symbol in expression.free_symbols:
+        if symbol.name not in variables:
+            raise NotRepresentable(f"{symbol} is none of the variables {', '.join(variables)}")
+    return Expression(normal_form(_prefix(expression)), variables)
 
 
 def _prefix(expression: sympy.Expr) -> Prefix:
     if not expression.free_symbols:
         return (_number(expression),)
-    if expression == Y:
-        return (VARIABLE,)
+    if expression.is_Symbol:
+        return (expression.name,)
     if expression.is_Add or expression.is_Mul:
         operator = "add" if expression.is_Add else "mul"
         prefix, *others = map(_prefix, expression.args)
@@ -150,11 +151,12 @@ def _prefix(expression: sympy.Expr) -> Prefix:
     token = "exp" if expression.is_Pow else _FUNCTIONS.get(expression.func)
     if token is None:
         raise NotRepresentable(f"not in the table of operators: {expression.func.__name__}")
-    return (token, *_prefix(expression.exp if token == "exp" else expression.args[0]))
+    arguments = (expression.exp,) if token == "exp" else expression.args
+    return (token, *itertools.chain.from_iterable(map(_prefix, arguments)))
 
 
 def _number(expression: sympy.Expr) -> float:
-    """Value of an expression without y."""
+    """Value of an expression without variables."""
     if expression.has(sympy.I, sympy.zoo, sympy.nan, sympy.oo, -sympy.oo):
         raise NotRepresentable(f"not a finite real number: {expression}")
     try:
@@ -164,5 +166,5 @@ def _number(expression: sympy.Expr) -> float:
 
 
 def is_trivial(skeleton: Skeleton) -> bool:
-    """Whether the equation does not depend on y (filtered out, section 2.1)."""
-    return VARIABLE not in skeleton.tokens
+    """Whether the equation depends on none of its variables (filtered out, section 2.1)."""
+    return not any(variable in skeleton.tokens for variable in skeleton.variables)

@@ -76,7 +76,7 @@ def linear_constants(skeleton: Skeleton) -> Bool[np.ndarray, " constants"]:
         if token in (CONSTANT, NEGATIVE_CONSTANT):
             return {next(counter)}, start + 1
         operator = OPERATORS.get(token)
-        if operator is None:
+        if operator is None:  # A variable, or the 1 of a reciprocal.
             return set(), start + 1
         arguments, position = [], start + 1
         for _ in range(operator.arity):

@@ -14,6 +14,9 @@ import numpy as np
 VARIABLE = "y"
 """The observed quantity; the only variable of a scalar autonomous ODE."""
 
+VARIABLES = (VARIABLE,)
+"""The variables of an equation, in their order, where no others are named."""
+
 CONSTANT = "c"
 """Stands for a positive numerical constant in a skeleton."""
 
@@ -79,6 +82,8 @@ _TABLE = (
 # fmt: on
 
 OPERATORS: dict[str, Operator] = {operator.token: operator for operator in _TABLE}
+FUNCTIONS = {token: operator for token, operator in OPERATORS.items() if not operator.infix}
+"""Those that are written f(x): sin, cos, exp, sqrt, log."""
 
 
 def arity(token: str | float) -> int:

@@ -7,6 +7,9 @@ import math
 
 from nsode_jax.expressions.expression import Expression
 
+USER = "user"
+"""Source of the laws that somebody asked to have tried."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
@@ -26,6 +29,11 @@ class Origin:
     def descendant(self) -> Origin:
         """The origin of a law made of this one."""
         return dataclasses.replace(self, evolved=True)
+
+    @property
+    def asked_for(self) -> bool:
+        """Whether somebody wants to see how this very law does."""
+        return self.source == USER and not self.evolved
 
     def __str__(self) -> str:
         return f"{self.source}, evolved" if self.evolved else self.source

@@ -4,8 +4,8 @@ Compiling every expression would take longer than fitting it, and interpreting
 each by itself would waste a vector machine. Here the operations of all expressions
 are sorted: those of one operator that depend on each other's results by nothing
 form a tile, and one compiled loop runs the tiles. The derivatives with respect to
-the constants and to y come from one loop back over the tiles (reverse mode; every
-result is used once, so nothing is added up on the way).
+the constants and to the variables come from one loop back over the tiles (reverse mode;
+every result is used once, so nothing is added up on the way).
 """
 
 from __future__ import annotations
@@ -21,39 +21,76 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.expressions.operators import OPERATORS, VARIABLE
+from nsode_jax.expressions.operators import OPERATORS, Operator
 
-MAX_CONSTANTS = 8
-"""Constants of an expression that may vary; a series hardly determines more."""
-
-MAX_FIXED = 8
-"""Constants of an expression that stay as they are."""
-
-CAPACITY = 256
-"""Expressions evaluated together."""
+MAX_VARIABLES = 8
+"""Variables that expressions may have; those of expressions packed together are the same."""
 
 _TILE = 32
-_MAX_TILES = 160
-"""Shapes are always these, so that everything is compiled once."""
+_ONE = MAX_VARIABLES
+_FIRST_CONSTANT = _ONE + 1
 
-_Y, _ONE, _FIRST_CONSTANT = 0, 1, 2
-_FIRST_FIXED = _FIRST_CONSTANT + CAPACITY * MAX_CONSTANTS
-_FIRST_RESULT = _FIRST_FIXED + CAPACITY * MAX_FIXED
-_NUM_ROWS = _FIRST_RESULT + _MAX_TILES * _TILE
-_ROOT = _NUM_ROWS  # Of the backward loop: what the derivative of a whole expression is.
-_NOWHERE = _NUM_ROWS - 1  # A place of the last tile, which is never used.
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """The shapes of programs. They are few, so that everything is compiled once.
+
+    Attributes:
+      capacity: expressions evaluated together.
+      constants: of an expression that may vary; a series hardly determines more.
+      fixed: constants of an expression that stay as they are.
+      tiles: of operations.
+      leaves: places of variables in one expression whose derivatives are added.
+    """
+
+    capacity: int
+    constants: int
+    fixed: int
+    tiles: int
+    leaves: int
+
+    @property
+    def first_fixed(self) -> int:
+        """The row of the first constant that stays as it is."""
+        return _FIRST_CONSTANT + self.capacity * self.constants
+
+    @property
+    def first_result(self) -> int:
+        """The row of the first tile's first result."""
+        return self.first_fixed + self.capacity * self.fixed
+
+    @property
+    def rows(self) -> int:
+        """Of memory."""
+        return self.first_result + self.tiles * _TILE
+
+    @property
+    def root(self) -> int:
+        """Of the backward loop: what the derivative of a whole expression is."""
+        return self.rows
+
+    @property
+    def nowhere(self) -> int:
+        """A place of the last tile, which is never used."""
+        return self.rows - 1
+
+
+LARGE = Layout(capacity=256, constants=8, fixed=8, tiles=160, leaves=16)
+"""For any law that a series can determine."""
+
+SMALL = Layout(capacity=256, constants=4, fixed=3, tiles=72, leaves=6)
+"""For simple laws: less memory, which stays in a core's cache."""
 
 _SQUARE = max(operator.opcode for operator in OPERATORS.values()) + 1
 _NOTHING = _SQUARE + 1
-_LEAVES = 16  # Places of y in one expression whose derivatives are added.
 
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Programs:
-    """At most `CAPACITY` expressions; the other places hold the expression y.
+    """At most `layout.capacity` expressions; the other places hold the first variable by itself.
 
-    Rows of memory: y, 1, the constants of each expression that may vary, those that do
+    Rows of memory: the variables, 1, the constants of each expression that may vary, those that do
     not, the results of the tiles.
 
     Attributes:
@@ -63,11 +100,12 @@ class Programs:
       side: whether as its first (0) or second (1) argument, [tile, place].
       result: row that holds the value of each expression, shape [expression].
       constants: those that may vary, in their order in the expression, 0 beyond;
-        shape [expression, MAX_CONSTANTS].
-      fixed: the others likewise, shape [expression, MAX_FIXED].
+        shape [expression, constants].
+      fixed: the others likewise, shape [expression, fixed].
       constant_parent, constant_side: as above, of the constants.
-      y_parent, y_side: as above, of the places of y, [expression, places]; those
-        beyond an expression's own refer to a row whose derivative is 0.
+      leaf_parent, leaf_side: as above, of the places of variables, [expression, places];
+        those beyond an expression's own refer to a row whose derivative is 0.
+      leaf_variable: which variable stands there, as its number.
     """
 
     opcode: Int[Array, " tiles"]
@@ -79,22 +117,39 @@ class Programs:
     fixed: Float[Array, "expressions fixed"]
     constant_parent: Int[Array, "expressions constants"]
     constant_side: Int[Array, "expressions constants"]
-    y_parent: Int[Array, "expressions leaves"]
-    y_side: Int[Array, "expressions leaves"]
+    leaf_parent: Int[Array, "expressions leaves"]
+    leaf_side: Int[Array, "expressions leaves"]
+    leaf_variable: Int[Array, "expressions leaves"]
+
+    @property
+    def layout(self) -> Layout:
+        """Their shapes."""
+        capacity, constants = self.constants.shape
+        return Layout(
+            capacity,
+            constants,
+            self.fixed.shape[1],
+            self.opcode.shape[0],
+            self.leaf_parent.shape[1],
+        )
 
 
 class ProgramError(ValueError):
     """An expression is too large for a program."""
 
 
-def fits(expression: Expression, varied: Bool[np.ndarray, " constants"] | None = None) -> bool:
+def fits(
+    expression: Expression,
+    varied: Bool[np.ndarray, " constants"] | None = None,
+    layout: Layout = LARGE,
+) -> bool:
     """Whether an expression is small enough for a program, if such constants vary."""
     constants = len(expression.constants)
     number = constants if varied is None else int(np.sum(varied))
     return (
-        number <= MAX_CONSTANTS
-        and constants - number <= MAX_FIXED
-        and expression.prefix.count(VARIABLE) <= _LEAVES
+        number <= layout.constants
+        and constants - number <= layout.fixed
+        and sum(map(expression.prefix.count, expression.variables)) <= layout.leaves
         and len(expression.prefix) <= 2 * _TILE
     )
 
@@ -102,27 +157,34 @@ def fits(expression: Expression, varied: Bool[np.ndarray, " constants"] | None =
 def pack(
     expressions: Sequence[Expression],
     varied: Sequence[Bool[np.ndarray, " constants"]] | None = None,
+    layout: Layout = LARGE,
 ) -> Iterator[tuple[Programs, int]]:
     """Programs of the expressions, in their order, and how many each holds.
 
     Args:
       expressions: any number; constants are those to start from.
       varied: per expression, which of its constants may vary; all, if left out.
+      layout: the shapes of the programs.
 
     Raises:
-      ProgramError: if one of them does not fit.
+      ProgramError: if one of them does not fit, or if their variables differ or are more
+        than `MAX_VARIABLES`.
       RuntimeError: outside of `jax.enable_x64`.
     """
     if not jax.config.jax_enable_x64:
         raise RuntimeError("programs compute in float64: call this under jax.enable_x64(True)")
     if varied is None:
         varied = [np.ones(len(expression.constants), bool) for expression in expressions]
+    if len({expression.variables for expression in expressions}) > 1:
+        raise ProgramError("expressions that are packed together need the same variables")
+    if expressions and len(expressions[0].variables) > MAX_VARIABLES:
+        raise ProgramError(f"more than {MAX_VARIABLES} variables")
     start = 0
     while start < len(expressions):
-        count = min(CAPACITY, len(expressions) - start)
+        count = min(layout.capacity, len(expressions) - start)
         while True:
             part = slice(start, start + count)
-            programs = _assemble(expressions[part], varied[part])
+            programs = _assemble(expressions[part], varied[part], layout)
             if programs is not None:
                 break
             count //= 2
@@ -137,23 +199,25 @@ class _Instruction:
     opcode: int
     arguments: list[int | _Instruction]
     level: int
+    parent: int
     row: int = 0
-    parent: int = _ROOT
     side: int = 0
 
 
 class _Assembly:
     """Instructions of several expressions, sorted by level and operator."""
 
-    def __init__(self) -> None:
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
         self.tiles: dict[tuple[int, int], list[_Instruction]] = {}
-        self.constants = np.zeros((CAPACITY, MAX_CONSTANTS))
-        self.fixed = np.zeros((CAPACITY, MAX_FIXED))
+        self.constants = np.zeros((layout.capacity, layout.constants))
+        self.fixed = np.zeros((layout.capacity, layout.fixed))
         self.roots: list[int | _Instruction] = []
-        self._leaves = [0] * CAPACITY  # Of y, so far.
+        self._leaves = [0] * layout.capacity  # So far.
         # Who uses a leaf, None for nobody but the result, and on which side.
         self.constant_users: dict[tuple[int, int], tuple[_Instruction | None, int]] = {}
-        self.y_users: dict[tuple[int, int], tuple[_Instruction | None, int]] = {}
+        self.leaf_users: dict[tuple[int, int], tuple[_Instruction | None, int]] = {}
+        self.leaf_variable = np.zeros((layout.capacity, layout.leaves), np.int32)
 
     def add(self, index: int, expression: Expression, varied: Sequence[bool]) -> None:
         """Takes in the expression that gets the place `index`."""
@@ -164,8 +228,8 @@ class _Assembly:
             token = expression.prefix[position]
             if not isinstance(token, str):
                 stack.append(_ONE if _is_unit(expression, position) else rows.pop())
-            elif token == VARIABLE:
-                stack.append(_Y)
+            elif token in expression.variables:
+                stack.append(expression.variables.index(token))
             else:
                 operator = OPERATORS[token]
                 arguments = [stack.pop() for _ in range(operator.arity)]
@@ -186,7 +250,7 @@ class _Assembly:
         counts = [0, 0]
         for value, varies in zip(expression.constants, varied, strict=True):
             table = self.constants if varies else self.fixed
-            first = _FIRST_CONSTANT if varies else _FIRST_FIXED
+            first = _FIRST_CONSTANT if varies else self.layout.first_fixed
             column = counts[varies]
             table[index, column] = value
             counts[varies] += 1
@@ -199,7 +263,7 @@ class _Assembly:
         self, index: int, opcode: int, arguments: list[int | _Instruction]
     ) -> _Instruction:
         level = 1 + max((a.level for a in arguments if not isinstance(a, int)), default=0)
-        instruction = _Instruction(opcode, arguments, level)
+        instruction = _Instruction(opcode, arguments, level, self.layout.root)
         for side, argument in enumerate(arguments):
             if isinstance(argument, int):
                 self._note_user(index, argument, instruction, side)
@@ -207,21 +271,24 @@ class _Assembly:
         return instruction
 
     def _note_user(self, index: int, row: int, user: _Instruction | None, side: int) -> None:
-        if row == _Y:
-            self.y_users[index, self._leaves[index]] = user, side
+        if row < _ONE:
+            leaf = index, self._leaves[index]
+            self.leaf_users[leaf], self.leaf_variable[leaf] = (user, side), row
             self._leaves[index] += 1
-        elif _FIRST_CONSTANT <= row < _FIRST_FIXED:
-            column = row - _FIRST_CONSTANT - index * MAX_CONSTANTS
+        elif _FIRST_CONSTANT <= row < self.layout.first_fixed:
+            column = row - _FIRST_CONSTANT - index * self.layout.constants
             self.constant_users[index, column] = user, side
 
 
 def _assemble(
-    expressions: Sequence[Expression], varied: Sequence[Bool[np.ndarray, " constants"]]
+    expressions: Sequence[Expression],
+    varied: Sequence[Bool[np.ndarray, " constants"]],
+    layout: Layout,
 ) -> Programs | None:
     """The programs, or None if there are too many tiles."""
-    assembly = _Assembly()
+    assembly = _Assembly(layout)
     for index, (expression, varies) in enumerate(zip(expressions, varied, strict=True)):
-        if not fits(expression, varies):
+        if not fits(expression, varies, layout):
             raise ProgramError(f"too large for a program: {expression.infix}")
         assembly.add(index, expression, [bool(v) for v in varies])
     return _lay_out(assembly)
@@ -235,13 +302,14 @@ def _is_unit(expression: Expression, position: int) -> bool:
 
 def _lay_out(assembly: _Assembly) -> Programs | None:
     """Arrays of the sorted instructions; None if there are too many."""
+    layout = assembly.layout
     needed = sum(math.ceil(len(members) / _TILE) for members in assembly.tiles.values())
-    if needed >= _MAX_TILES:  # One stays free, for the leaves that there are not.
+    if needed >= layout.tiles:  # One stays free, for the leaves that there are not.
         return None
-    opcode = np.full(_MAX_TILES, _NOTHING, np.int32)
-    shape = (_MAX_TILES, _TILE)
+    opcode = np.full(layout.tiles, _NOTHING, np.int32)
+    shape = (layout.tiles, _TILE)
     arguments = np.zeros((2, *shape), np.int32)
-    parent, side = np.full(shape, _ROOT, np.int32), np.zeros(shape, np.int32)
+    parent, side = np.full(shape, layout.root, np.int32), np.zeros(shape, np.int32)
 
     ordered: list[list[_Instruction]] = []
     for _, members in sorted(assembly.tiles.items(), key=lambda item: item[0]):
@@ -249,7 +317,7 @@ def _lay_out(assembly: _Assembly) -> Programs | None:
     for tile, members in enumerate(ordered):
         opcode[tile] = members[0].opcode
         for place, instruction in enumerate(members):
-            instruction.row = _FIRST_RESULT + tile * _TILE + place
+            instruction.row = layout.first_result + tile * _TILE + place
             for number, argument in enumerate(instruction.arguments):
                 if not isinstance(argument, int):
                     argument.parent, argument.side = instruction.row, number
@@ -261,23 +329,23 @@ def _lay_out(assembly: _Assembly) -> Programs | None:
         parent[tile, : len(members)] = [instruction.parent for instruction in members]
         side[tile, : len(members)] = [instruction.side for instruction in members]
 
-    constant_parent = np.full(assembly.constants.shape, _NOWHERE, np.int32)
+    constant_parent = np.full(assembly.constants.shape, layout.nowhere, np.int32)
     constant_side = np.zeros(assembly.constants.shape, np.int32)
-    y_parent = np.full((CAPACITY, _LEAVES), _NOWHERE, np.int32)
-    y_side = np.zeros((CAPACITY, _LEAVES), np.int32)
+    leaf_parent = np.full((layout.capacity, layout.leaves), layout.nowhere, np.int32)
+    leaf_side = np.zeros((layout.capacity, layout.leaves), np.int32)
     for users, parents, sides in (
         (assembly.constant_users, constant_parent, constant_side),
-        (assembly.y_users, y_parent, y_side),
+        (assembly.leaf_users, leaf_parent, leaf_side),
     ):
         for place, (instruction, number) in users.items():
-            parents[place] = _ROOT if instruction is None else instruction.row
+            parents[place] = layout.root if instruction is None else instruction.row
             sides[place] = number
-    result = np.full(CAPACITY, _Y, np.int32)
+    result = np.zeros(layout.capacity, np.int32)
     roots = [root if isinstance(root, int) else root.row for root in assembly.roots]
     result[: len(roots)] = roots
     arrays = (
         opcode, arguments, parent, side, result, assembly.constants, assembly.fixed,
-        constant_parent, constant_side, y_parent, y_side,
+        constant_parent, constant_side, leaf_parent, leaf_side, assembly.leaf_variable,
     )  # fmt: skip
     return Programs(*map(jnp.asarray, arrays))
 
@@ -286,7 +354,24 @@ def _lay_out(assembly: _Assembly) -> Programs | None:
 
 
 def _derivatives() -> dict[int, Callable]:
-    """Per opcode: (x, z) -> value and its derivatives with respect to both."""
+    """Per opcode: (x, z) -> value and its derivatives with respect to both.
+
+    Those below are as JAX would find them, but use the value, and are right at the edges
+    of the domain. Other operators are left to JAX.
+    """
+
+    def found_by_jax(operator: Operator) -> Callable:
+        function = getattr(jnp, operator.jax)
+
+        def run(x, z):
+            one = jnp.ones_like(x)
+            if operator.arity == 1:
+                return *jax.jvp(function, (x,), (one,)), jnp.zeros_like(x)
+            value, left = jax.jvp(lambda x: function(x, z), (x,), (one,))
+            _, right = jax.jvp(lambda z: function(x, z), (z,), (one,))
+            return value, left, right
+
+        return run
 
     def of(token: str, left: Callable, right: Callable | None = None) -> Callable:
         operator = OPERATORS[token]
@@ -327,7 +412,10 @@ def _derivatives() -> dict[int, Callable]:
         "log": (lambda x, z, v: 1.0 / x,),
         "neg": (minus_one,),
     }
-    functions = {OPERATORS[token].opcode: of(token, *rules) for token, rules in table.items()}
+    functions = {
+        operator.opcode: of(token, *table[token]) if token in table else found_by_jax(operator)
+        for token, operator in OPERATORS.items()
+    }
     functions[_SQUARE] = lambda x, z: (x * x, 2.0 * x, jnp.zeros_like(x))
     functions[_NOTHING] = lambda x, z: (x, jnp.zeros_like(x), jnp.zeros_like(x))
     return functions
@@ -340,13 +428,15 @@ def _branches() -> tuple[Callable, ...]:
 
 
 def _start(programs: Programs, constants: Array, y: Array) -> Array:
-    """Memory before the first tile, shape [row, y]."""
+    """Memory before the first tile, shape [row, points]."""
     # Rows of tiles that are not run are never used: filling them would take longer
     # than many a tile.
-    memory = jax.lax.empty((_NUM_ROWS, y.size), y.dtype)
-    memory = memory.at[_Y].set(y).at[_ONE].set(1.0)
+    points = y.shape[-1]
+    memory = jax.lax.empty((programs.layout.rows, points), y.dtype)
+    variables = 1 if y.ndim == 1 else len(y)
+    memory = memory.at[:variables].set(y.reshape(variables, points)).at[_ONE].set(1.0)
     flat = jnp.concatenate([constants.reshape(-1, 1), programs.fixed.reshape(-1, 1)])
-    flat = jnp.broadcast_to(flat, (flat.size, y.size))
+    flat = jnp.broadcast_to(flat, (flat.size, points))
     return jax.lax.dynamic_update_slice(memory, flat, (_FIRST_CONSTANT, 0))
 
 
@@ -357,24 +447,26 @@ def _num_tiles(programs: Programs) -> Array:
 def evaluate(
     programs: Programs,
     constants: Float[Array, "expressions constants"],
-    y: Float[Array, " points"],
+    y: Float[Array, " points"] | Float[Array, "variables points"],
 ) -> tuple[Float[Array, "expressions points"], Bool[Array, "expressions points"]]:
-    """f at each y, for each expression.
+    """f at each point, for each expression.
 
     Args:
       programs: the expressions.
       constants: values of those that may vary, instead of `programs.constants`.
-      y: where.
+      y: where; of several variables all their values, in their order.
 
     Returns:
       Values, and where they are defined (finite); values are NaN or inf elsewhere.
     """
     branches = [lambda x, z, f=f: f(x, z)[0] for f in _branches()]
 
+    first_result = programs.layout.first_result
+
     def body(tile, memory):
         left, right = memory[programs.arguments[0, tile]], memory[programs.arguments[1, tile]]
         value = jax.lax.switch(programs.opcode[tile], branches, left, right)
-        return jax.lax.dynamic_update_slice(memory, value, (_FIRST_RESULT + tile * _TILE, 0))
+        return jax.lax.dynamic_update_slice(memory, value, (first_result + tile * _TILE, 0))
 
     memory = jax.lax.fori_loop(0, _num_tiles(programs), body, _start(programs, constants, y))
     values = memory[programs.result]
@@ -384,26 +476,30 @@ def evaluate(
 def evaluate_with_gradient(
     programs: Programs,
     constants: Float[Array, "expressions constants"],
-    y: Float[Array, " points"],
+    y: Float[Array, " points"] | Float[Array, "variables points"],
 ) -> tuple[
     Float[Array, "expressions points"],
-    Float[Array, "expressions points"],
+    Float[Array, "expressions points"] | Float[Array, "expressions variables points"],
     Float[Array, "expressions constants points"],
 ]:
-    """f, df/dy and df/dconstants at each y, for each expression.
+    """f, its derivatives by the variables and by the constants at each point.
+
+    Given values of one variable as an axis [points], df/dy has none for variables.
 
     Args and undefined values: see `evaluate`. The derivative with respect to an
     exponent is 0 where the base is not positive.
     """
-    branches = _branches()
-    partials = jax.lax.empty((2, _NUM_ROWS + 1, y.size), y.dtype)
-    partials = partials.at[:, _ROOT].set(1.0).at[:, _NOWHERE].set(0.0)
+    branches, layout = _branches(), programs.layout
+    first_result = layout.first_result
+    points = y.shape[-1]
+    partials = jax.lax.empty((2, layout.rows + 1, points), y.dtype)
+    partials = partials.at[:, layout.root].set(1.0).at[:, layout.nowhere].set(0.0)
 
     def forward(tile, state):
         memory, partials = state
         left, right = memory[programs.arguments[0, tile]], memory[programs.arguments[1, tile]]
         value, *slopes = jax.lax.switch(programs.opcode[tile], branches, left, right)
-        row = _FIRST_RESULT + tile * _TILE
+        row = first_result + tile * _TILE
         memory = jax.lax.dynamic_update_slice(memory, value, (row, 0))
         return memory, jax.lax.dynamic_update_slice(partials, jnp.stack(slopes), (0, row, 0))
 
@@ -411,20 +507,25 @@ def evaluate_with_gradient(
     memory, partials = jax.lax.fori_loop(
         0, count, forward, (_start(programs, constants, y), partials)
     )
-    adjoint = jax.lax.empty((_NUM_ROWS + 1, y.size), y.dtype)
-    adjoint = adjoint.at[_ROOT].set(1.0).at[_NOWHERE].set(0.0)
+    adjoint = jax.lax.empty((layout.rows + 1, points), y.dtype)
+    adjoint = adjoint.at[layout.root].set(1.0).at[layout.nowhere].set(0.0)
 
     def backward(step, adjoint):
         tile = count - 1 - step
         parent = programs.parent[tile]
         value = adjoint[parent] * partials[programs.side[tile], parent]
-        return jax.lax.dynamic_update_slice(adjoint, value, (_FIRST_RESULT + tile * _TILE, 0))
+        return jax.lax.dynamic_update_slice(adjoint, value, (first_result + tile * _TILE, 0))
 
     adjoint = jax.lax.fori_loop(0, count, backward, adjoint)
 
     def of_leaves(parent, side):
         return adjoint[parent] * partials[side, parent]
 
-    slope = of_leaves(programs.y_parent, programs.y_side).sum(axis=1)
+    slope = of_leaves(programs.leaf_parent, programs.leaf_side)  # [expressions, leaves, points]
+    if y.ndim == 1:
+        slope = slope.sum(axis=1)
+    else:
+        which = programs.leaf_variable[:, None] == jnp.arange(len(y))[None, :, None]
+        slope = jnp.where(which[..., None], slope[:, None], 0.0).sum(axis=2)
     gradient = of_leaves(programs.constant_parent, programs.constant_side)
     return memory[programs.result], slope, gradient

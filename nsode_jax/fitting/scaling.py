@@ -54,6 +54,10 @@ class AffineView:
             (trajectory.t - self.t0) / self.c, (trajectory.y - self.b) / self.a, trajectory.noise
         )
 
+    def inverse(self) -> AffineView:
+        """The way back as a view: what it restores is g(z) = (c/a) f(a z + b) of a law f(y)."""
+        return AffineView(-self.t0 / self.c, 1 / self.c, -self.b / self.a, 1 / self.a)
+
     def restore(self, expression: Expression, absorb: bool = True) -> Expression:
         """The law dy/dt = f(y) of a law dz/ds = g(z) found in this view.
 

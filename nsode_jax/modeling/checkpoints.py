@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import orbax.checkpoint as ocp
+from nsode_jax.system.extras import extra
+
+with extra("train", "saving checkpoints"):
+    import orbax.checkpoint as ocp
 
 
 class _KeepBest:
@@ -26,11 +29,12 @@ class TrainingCheckpoints:
     because the run was killed, does not count.
     """
 
-    def __init__(self, folder: str | Path, keep: int = 2):
+    def __init__(self, folder: str | Path, keep: int = 2, *, read_only: bool = False):
         """
         Args:
-          folder: where checkpoints are kept; made when missing.
+          folder: where checkpoints are kept; made when missing, unless it is only read.
           keep: how many of the latest are kept.
+          read_only: they are another run's, which may be going on.
         """
         policies, self._best = ocp.checkpoint_managers, _KeepBest()
         self._manager = ocp.CheckpointManager(
@@ -40,6 +44,8 @@ class TrainingCheckpoints:
                     [policies.LatestN(n=keep), self._best]
                 ),
                 enable_async_checkpointing=True,
+                create=not read_only,
+                read_only=read_only,
             ),
         )
 
@@ -75,7 +81,7 @@ class TrainingCheckpoints:
     def record(self) -> dict[str, Any]:
         """The record of the newest checkpoint."""
         args = ocp.args.Composite(data=ocp.args.JsonRestore())
-        return self._manager.restore(self.latest_step(), args=args).data
+        return self._manager.restore(self.latest_step(), args=args)["data"]
 
     def state(self, like: Any) -> Any:
         """The state of the newest checkpoint.
@@ -85,7 +91,7 @@ class TrainingCheckpoints:
             (Without one Orbax returns optimizer states as plain lists.)
         """
         args = ocp.args.Composite(state=ocp.args.StandardRestore(like))
-        return self._manager.restore(self.latest_step(), args=args).state
+        return self._manager.restore(self.latest_step(), args=args)["state"]
 
     def close(self) -> None:
         """Waits for saves in the background."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from flax import traverse_util
 
 from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.modeling.transformer import Model, ModelConfig, Params
+from nsode_jax.system.files import write_atomically
 
 SCHEMA_VERSION = 1
 SHIPPED_WEIGHTS = Path(__file__).parent.parent / "weights"
@@ -49,16 +51,20 @@ def export(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     dtype = np.float16 if half_precision else np.float32
-    flat = {name: np.asarray(leaf, dtype) for name, leaf in _flatten(params).items()}
-    np.savez(folder / "weights.npz", **flat)
+    flat: dict[str, Any] = {
+        name: np.asarray(leaf, dtype) for name, leaf in _flatten(params).items()
+    }
+    weights = io.BytesIO()
+    np.savez(weights, **flat)
     description = {
         "schema_version": SCHEMA_VERSION,
-        "sha256": _sha256(folder / "weights.npz"),
+        "sha256": _sha256(weights.getvalue()),
         "model": dataclasses.asdict(config),
         "vocabulary": dataclasses.asdict(vocabulary),
         "card": card,
     }
-    (folder / "model.json").write_text(json.dumps(description, indent=2) + "\n")
+    write_atomically(folder / "weights.npz", weights.getvalue())
+    write_atomically(folder / "model.json", f"{json.dumps(description, indent=2)}\n".encode())
 
 
 def load_pretrained(
@@ -93,7 +99,7 @@ def load_pretrained(
             raise WeightsError(
                 f"{folder} has schema version {version}, this code reads {SCHEMA_VERSION}"
             )
-        if _sha256(folder / "weights.npz") != description["sha256"]:
+        if _sha256((folder / "weights.npz").read_bytes()) != description["sha256"]:
             raise WeightsError(f"{folder}/weights.npz is damaged: its SHA-256 does not match")
         config = ModelConfig(**description["model"])
         dtype = dtype or ("float32" if jax.default_backend() == "cpu" else config.dtype)
@@ -120,5 +126,5 @@ def _unflatten(flat: dict[str, np.ndarray], like: Params) -> Params:
     return traverse_util.unflatten_dict({path: flat["/".join(map(str, path))] for path in paths})
 
 
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -10,6 +10,7 @@ is the interpolation of their embeddings.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import jax
@@ -24,14 +25,14 @@ from nsode_jax.modeling.attention import attention, cached_attention
 Params = dict
 """Parameters as a plain nested dictionary of arrays."""
 
-Cache = tuple[tuple[Float[Array, "length batch*beams width"], ...], ...]
-"""Keys and values of the decoder's self-attention, a pair for each layer."""
+KeysValues = tuple[Array, Array]
+"""Keys and values of one layer's attention."""
 
-Memory = tuple[
-    tuple[tuple[Float[Array, "batch patches heads head"], ...], ...],
-    Bool[Array, "batch patches"],
-]
-"""Cross-attention keys and values, a pair for each layer, and which patches count."""
+Cache = tuple[KeysValues, ...]
+"""Keys and values of the decoder's self-attention [length, batch*beams, width], by layer."""
+
+Memory = tuple[tuple[KeysValues, ...], Bool[Array, "batch patches"]]
+"""Cross-attention keys and values [batch, patches, heads, head], and which patches count."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,7 +161,7 @@ class Block(nnx.Module):
         self,
         x: Float[Array, "batch length width"],
         mask: Bool[Array, "#batch 1 #length length"],
-        memory: tuple | None = None,
+        memory: KeysValues | None = None,
         memory_mask: Bool[Array, "batch 1 1 patches"] | None = None,
     ) -> Float[Array, "batch length width"]:
         """All positions at once."""
@@ -168,7 +169,7 @@ class Block(nnx.Module):
         x = self._residual(
             x, self.self_norm, lambda h: attention.attend(h, *attention.keys_values(h), mask)
         )
-        if memory is not None:
+        if memory is not None and memory_mask is not None:
             x = self._residual(
                 x,
                 self.cross_norm,
@@ -179,26 +180,25 @@ class Block(nnx.Module):
     def step(
         self,
         x: Float[Array, "batch beams width"],
-        cache: tuple[Float[Array, "length rows width"], ...],
+        cache: KeysValues,
         source: Int[Array, "length rows"],
         position: Int[Array, ""],
-        memory: tuple,
+        memory: KeysValues,
         memory_mask: Bool[Array, "batch 1 1 patches"],
-    ) -> tuple[Float[Array, "batch beams width"], tuple]:
+    ) -> tuple[Float[Array, "batch beams width"], KeysValues]:
         """One new position of every beam; beams share the memory of their trajectory."""
         attention = self.self_attention
 
         def self_attend(h):
             nonlocal cache
             rows = h.reshape(-1, h.shape[-1])
-            cache = tuple(
-                jax.lax.dynamic_update_index_in_dim(old, new, position, axis=0)
-                for old, new in zip(
-                    cache, (attention.key(rows), attention.value(rows)), strict=True
-                )
-            )
+            keys, values = cache
+            write = functools.partial(jax.lax.dynamic_update_index_in_dim, axis=0)
+            keys = write(keys, attention.key(rows), position)
+            values = write(values, attention.value(rows), position)
+            cache = keys, values
             query = attention.split(attention.query(rows))
-            attended = cached_attention(query, *cache, source, position)
+            attended = cached_attention(query, keys, values, source, position)
             return attention.out(attended.reshape(h.shape))
 
         x = self._residual(x, self.self_norm, self_attend)

@@ -51,7 +51,7 @@ def save(discovery: Discovery, path: str | Path) -> None:
       OSError: if the file cannot be written.
       DiscoveryFileError: if a formula is longer than `load` would accept.
     """
-    from nsode_jax.data.bank import write_atomically  # It imports SymPy.
+    from nsode_jax.system.files import write_atomically
 
     content = {
         "format": FORMAT,

@@ -52,8 +52,10 @@ class Candidate:
         without it, and over the first; inf if the solution does not reach it, NaN
         where this was not tried. It takes no part in the ranking.
       covariance: of the constants, in the order of `expression.constants`, shape
+    origin: str = ""
         [constants, constants]; zero for those that were not fitted (the 2 of a
         square). None where the data do not determine them.
+      origin: where the law came from, such as "network", "library, evolved" or "user".
     """
 
     expression: Expression

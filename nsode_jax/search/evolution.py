@@ -17,8 +17,8 @@ from nsode_jax.expressions.constants import linear_constants
 from nsode_jax.expressions.expression import Expression, Prefix, subtree_end
 from nsode_jax.expressions.operators import OPERATORS, VARIABLE
 from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.integral import INTERPOLATION_FLOOR, IntegralForm
 from nsode_jax.fitting.progress import Progress, silent
+from nsode_jax.fitting.regression import Regression
 from nsode_jax.search.population import Draft, Population, draft_laws
 from nsode_jax.search.sources import Proposal
 from nsode_jax.search.variants import canonical_or_none, shortened_laws
@@ -34,7 +34,7 @@ _UNARY = ("sin", "cos", "exp", "sqrt", "log")
 
 
 def evolve(
-    form: IntegralForm,
+    form: Regression,
     population: Population,
     rng: np.random.Generator,
     *,
@@ -52,7 +52,7 @@ def evolve(
       children: new laws per generation.
       progress: told the share done.
     """
-    scale = float(np.abs(form.grid).max()) or 1.0
+    scale = form.size
     tried: set[str] = set()
     best, since = math.inf, 0
     for generation in range(generations):
@@ -79,14 +79,12 @@ def evolve(
         population.trim()
 
 
-def restart(
-    form: IntegralForm, population: Population, rng: np.random.Generator, count: int
-) -> None:
+def restart(form: Regression, population: Population, rng: np.random.Generator, count: int) -> None:
     """Fits the best laws again from constants around those found, by a factor of 2 or so."""
     proposals = []
     for draft in population.best(count):
         skeleton = draft.expression.skeleton
-        if draft.error < INTERPOLATION_FLOOR or linear_constants(skeleton).all():
+        if draft.error < form.floor or linear_constants(skeleton).all():
             continue
         constants = np.array(draft.expression.constants)
         for _ in range(2):

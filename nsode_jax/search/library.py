@@ -15,9 +15,9 @@ from nsode_jax.expressions.expression import Expression, ExpressionError, Prefix
 from nsode_jax.expressions.operators import VARIABLE
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.integral import IntegralForm
 from nsode_jax.fitting.progress import Progress
-from nsode_jax.search.sources import Proposal
+from nsode_jax.fitting.regression import Regression
+from nsode_jax.search.sources import Proposal, Proposals
 
 MAX_DEGREE = 6
 """Of the polynomials."""
@@ -32,10 +32,11 @@ class LibrarySource:
     name: str = "library"
 
     def propose(
-        self, data: Dataset, form: IntegralForm, *, seed: int, progress: Progress
-    ) -> list[Proposal]:
+        self, data: Dataset, form: Regression, *, seed: int, progress: Progress
+    ) -> Proposals:
         """All of them."""
-        return [Proposal(law, Origin(self.name)) for law in library(data.size)]
+        laws = tuple(Proposal(law, Origin(self.name)) for law in library(data.size))
+        return Proposals(laws, f"{len(laws):,} polynomials and sums of simple functions")
 
 
 def library(scale: float) -> list[Expression]:

@@ -14,11 +14,11 @@ from nsode_jax.expressions.constants import linear_constants
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.integral import IntegralForm
 from nsode_jax.fitting.progress import Progress
+from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.scaling import AffineView, candidate_views
 from nsode_jax.search.population import Draft, draft_laws
-from nsode_jax.search.sources import Proposal
+from nsode_jax.search.sources import Proposal, Proposals
 
 _STARTS_PER_SKELETON = 2
 _MOST_PROPOSALS = 60
@@ -54,11 +54,9 @@ class NetworkSource:
     name: str = "network"
 
     def propose(
-        self, data: Dataset, form: IntegralForm, *, seed: int, progress: Progress
-    ) -> list[Proposal]:
+        self, data: Dataset, form: Regression, *, seed: int, progress: Progress
+    ) -> Proposals:
         """The proposals of all views that fit best, in the units of the data, best first."""
-        if not (self.beams or self.samples):
-            return []
         proposer = self.proposer
         if proposer is None:
             from nsode_jax.decoding.propose import Proposer as Network  # Slow to import.
@@ -66,11 +64,14 @@ class NetworkSource:
             proposer = Network.from_pretrained(self.weights)
         views, seen = _views(data)
         proposed = proposer.propose(seen, beams=self.beams, samples=self.samples, seed=seed)
-        return self._restored(form, views, proposed)
+        number = sum(map(len, proposed))
+        return Proposals(
+            tuple(self._restored(form, views, proposed)), f"{number:,} laws of the network"
+        )
 
     def _restored(
         self,
-        form: IntegralForm,
+        form: Regression,
         views: Sequence[AffineView],
         proposed: Sequence[Sequence[tuple[Expression, float]]],
     ) -> list[Proposal]:

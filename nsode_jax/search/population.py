@@ -9,15 +9,10 @@ from collections.abc import Sequence
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import VARIABLE
 from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.integral import (
-    INTERPOLATION_FLOOR,
-    InitialGuess,
-    IntegralForm,
-    fit_integrals,
-    initial_guesses,
-)
+from nsode_jax.fitting.least_squares import InitialGuess, fit_laws, initial_guesses
 from nsode_jax.fitting.programs import fits
-from nsode_jax.search.sources import Proposal
+from nsode_jax.fitting.regression import Regression
+from nsode_jax.search.sources import UNRESTRICTED, Proposal, Restriction
 from nsode_jax.search.variants import canonical_or_none
 from nsode_jax.selection.complexity import weighted_complexity
 from nsode_jax.selection.score import optimistic_score, score
@@ -42,7 +37,7 @@ class Draft:
     origin: Origin
 
 
-def draft_laws(form: IntegralForm, proposals: Sequence[Proposal]) -> list[Draft]:
+def draft_laws(form: Regression, proposals: Sequence[Proposal]) -> list[Draft]:
     """Every law fitted from its own constants; one that is undefined is left out."""
     guesses: list[InitialGuess] = []
     owners: list[int] = []
@@ -51,7 +46,7 @@ def draft_laws(form: IntegralForm, proposals: Sequence[Proposal]) -> list[Draft]
         options = [guess for guess in options if fits(guess.expression, guess.free)]
         guesses += options
         owners += [i] * len(options)
-    constants, errors = fit_integrals(form, guesses)
+    constants, errors = fit_laws(form, guesses)
     best: dict[int, Draft] = {}
     for guess, owner, values, error in zip(guesses, owners, constants, errors, strict=True):
         if not math.isfinite(error):
@@ -60,7 +55,7 @@ def draft_laws(form: IntegralForm, proposals: Sequence[Proposal]) -> list[Draft]
             fitted = guess.expression.skeleton.with_constants(values)
         except ValueError:  # A constant left the range of numbers.
             continue
-        value = optimistic_score(fitted, float(error), form.count, INTERPOLATION_FLOOR)
+        value = optimistic_score(fitted, float(error), form.count, form.floor)
         if owner not in best or value < best[owner].score:
             best[owner] = Draft(fitted, float(error), value, proposals[owner].origin)
     return list(best.values())
@@ -69,8 +64,9 @@ def draft_laws(form: IntegralForm, proposals: Sequence[Proposal]) -> list[Draft]
 class Population:
     """The best draft of each skeleton, signs of constants aside, for one set of data."""
 
-    def __init__(self, form: IntegralForm) -> None:
-        self._count = form.count
+    def __init__(self, form: Regression, restriction: Restriction = UNRESTRICTED) -> None:
+        self._restriction = restriction
+        self._form = form
         self._drafts: dict[str, Draft] = {}
 
     def add(self, drafts: Sequence[Draft]) -> None:
@@ -81,9 +77,11 @@ class Population:
             if draft.score > limit:
                 break
             canonical = canonical_or_none(draft.expression)
-            if canonical is None or VARIABLE not in canonical.prefix and draft.error > 0.5:
+            if canonical is None or not self._restriction.admits(canonical):
                 continue
-            value = score(canonical, draft.error, self._count, INTERPOLATION_FLOOR)
+            if VARIABLE not in canonical.prefix and draft.error > 0.5:
+                continue
+            value = score(canonical, draft.error, self._form.count, self._form.floor)
             key = canonical.skeleton.unsigned_key
             if key not in self._drafts or value < self._drafts[key].score:
                 self._drafts[key] = dataclasses.replace(draft, expression=canonical, score=value)

@@ -7,21 +7,24 @@ pay for their length are dropped, exponents near whole numbers become whole.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from nsode_jax.expressions.expression import Expression, Prefix
+from nsode_jax.expressions.constants import is_plain
+from nsode_jax.expressions.expression import Expression, ExpressionError, Prefix
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit
-from nsode_jax.fitting.integral import IntegralForm
+from nsode_jax.fitting.least_squares import InitialGuess, fit_laws
 from nsode_jax.fitting.progress import Progress, silent
+from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.trajectory_fitting import NO_FIT, ROUGH, fit_trajectories, polished_fit
 from nsode_jax.search.evolution import evolve, restart
 from nsode_jax.search.population import Draft, Population, draft_laws
-from nsode_jax.search.sources import Proposal
+from nsode_jax.search.sources import UNRESTRICTED, Proposal, Restriction
 from nsode_jax.search.variants import (
     factored_law,
     rounded_laws,
@@ -55,11 +58,12 @@ class RefineConfig:
 
 def refine(
     data: Dataset,
+    form: Regression,
     proposals: Sequence[Proposal],
     *,
     seed: int = 0,
     config: RefineConfig | None = None,
-    form: IntegralForm | None = None,
+    restriction: Restriction = UNRESTRICTED,
     progress: Progress = silent,
 ) -> list[Fit]:
     """Fits the constants of proposed laws and of laws near them.
@@ -67,12 +71,13 @@ def refine(
     Args:
       data: the series, any units; a few hundred points each at most. All follow one
         law.
+      form: the same, prepared for fitting.
       proposals: laws in the data's units. Several with one skeleton serve as
         initial guesses for it. The best are also tried with a coefficient before
         every term.
       seed: seed of the search.
       config: how much work to do.
-      form: of the data, if it is known already.
+      restriction: which laws are considered.
       progress: told what is going on.
 
     Returns:
@@ -81,13 +86,12 @@ def refine(
     """
     config = config or RefineConfig()
     rng = np.random.default_rng(seed)
-    form = form or IntegralForm.from_dataset(data)
 
     progress("fitting constants", 0.0)
-    population = Population(form)
+    population = Population(form, restriction)
     population.add(draft_laws(form, proposals))
     relatives = [
-        Proposal(with_coefficients(draft.expression), draft.origin)
+        Proposal(with_coefficients(draft.expression), draft.origin.descendant())
         for draft in population.best(config.children)
     ]
     population.add(draft_laws(form, relatives))
@@ -109,9 +113,17 @@ def refine(
     return fits
 
 
+def fit_asked_for(data: Dataset, form: Regression, proposal: Proposal) -> Fit:
+    """The best fit of one law, however bad: from its own constants, and by the form."""
+    starts = [proposal.expression, *(d.expression for d in draft_laws(form, [proposal]))]
+    fits = [fit_trajectories(data, law, form.y0s, proposal.origin) for law in starts]
+    values = scores(fits, data, form)
+    return fits[values.index(min(values))]
+
+
 def _fit_all(
     data: Dataset,
-    form: IntegralForm,
+    form: Regression,
     drafts: Sequence[Draft],
     config: RefineConfig,
     progress: Progress,
@@ -122,16 +134,22 @@ def _fit_all(
     for i, draft in enumerate(drafts):
         progress("fitting trajectories", i / max(len(drafts), 1))
         hopeful = i < config.matched and draft.score < drafts[0].score + margin
-        stopping = ROUGH if hopeful else NO_FIT
+        stopping = ROUGH if hopeful and not form.exact else NO_FIT
         fits.append(fit_trajectories(data, draft.expression, form.y0s, draft.origin, stopping))
-    values = scores(fits, data)
+    values = scores(fits, data, form)
     for i in sorted(range(len(fits)), key=values.__getitem__)[: config.polished]:
         if not fits[i].diverged:
-            fits[i] = polished_fit(data, fits[i])
+            fits[i] = _better(fits[i], polished_fit(data, fits[i]), data, form)
     return fits
 
 
-def _margin(form: IntegralForm) -> float:
+def _better(one: Fit, other: Fit, data: Dataset, form: Regression) -> Fit:
+    """The fit with the better score; the second if they are equal."""
+    first, second = scores([one, other], data, form)
+    return one if first < second else other
+
+
+def _margin(form: Regression) -> float:
     """A law whose score is so much above the best cannot be made to win.
 
     Stage 1 and rough fits misjudge residuals, but hardly by a factor of two.
@@ -141,12 +159,12 @@ def _margin(form: IntegralForm) -> float:
 
 def _simplify(
     data: Dataset,
-    form: IntegralForm,
+    form: Regression,
     fits: Sequence[Fit],
     *,
     rounds: int = 3,
     parents: int = 6,
-    children: int = 8,
+    shortened: int = 8,
 ) -> list[Fit]:
     """Simpler relatives of the best laws that are worth their loss of fit.
 
@@ -154,12 +172,12 @@ def _simplify(
     constant, refits, and keeps what scores no worse than its parent.
     """
     found: list[Fit] = []
-    floor = residual_floor(data)
+    floor = residual_floor(data, form)
     tried = {fit.expression.skeleton.unsigned_key for fit in fits}
     pool = list(fits)
     expanded: set[Prefix] = set()
     for _ in range(rounds):
-        values = scores(pool, data)
+        values = scores(pool, data, form)
         order = sorted(range(len(pool)), key=values.__getitem__)[:parents]
         new: list[Fit] = []
         for i in order:
@@ -174,20 +192,26 @@ def _simplify(
             all_shorter = list(shortened_laws(parent.expression))
             shorter = [law for law in all_shorter if law.skeleton.unsigned_key not in tried]
             tried |= {law.skeleton.unsigned_key for law in shorter}
-            drafts = draft_laws(form, [Proposal(law, parent.origin) for law in shorter])
+            drafts = draft_laws(
+                form, [Proposal(law, parent.origin.descendant()) for law in shorter]
+            )
             drafts.sort(key=lambda draft: draft.score)
-            relatives += [draft.expression for draft in drafts[:children]]
+            relatives += [draft.expression for draft in drafts[:shortened]]
             # What hardly mattered is dropped as it stands, also where the rest has been
             # tried: the integral form may have misjudged it.
             relatives += [
                 law for law in all_shorter if _hardly_differs(law, parent.expression, form)
             ]
-            for law in relatives:
-                if score(law, 0.0, form.count, floor) > values[order[0]]:
-                    continue  # Not even an exact fit would win.
-                fit = _fit_child(data, law, parent, values[i])
-                if scores([fit], data)[0] <= values[i]:
-                    new.append(fit)
+            # Not even an exact fit of the others would win.
+            relatives = [
+                law for law in relatives if score(law, 0.0, form.count, floor) <= values[order[0]]
+            ]
+            if form.exact:
+                children = _fit_exactly(data, form, relatives, parent)
+            else:
+                children = [_fit_child(data, form, law, parent, values[i]) for law in relatives]
+            worth = zip(children, scores(children, data, form), strict=True)
+            new += [fit for fit, value in worth if value <= values[i]]
         if not new:
             break
         found += new
@@ -195,18 +219,35 @@ def _simplify(
     return found
 
 
-def _hardly_differs(law: Expression, parent: Expression, form: IntegralForm) -> bool:
+def _hardly_differs(law: Expression, parent: Expression, form: Regression) -> bool:
     """Whether two laws give nearly the same rates over the data."""
-    rates = parent.evaluate(form.grid)
+    rates = parent.evaluate(form.nodes)
     with np.errstate(all="ignore"):
-        return bool(np.abs(law.evaluate(form.grid) - rates).max() <= 0.01 * np.abs(rates).max())
+        return bool(np.abs(law.evaluate(form.nodes) - rates).max() <= 0.01 * np.abs(rates).max())
 
 
-def _fit_child(data: Dataset, expression: Expression, parent: Fit, parent_score: float) -> Fit:
+def _fit_exactly(
+    data: Dataset, form: Regression, laws: Sequence[Expression], parent: Fit
+) -> list[Fit]:
+    """Simpler laws fitted to an exact form; plain numbers stay as they are."""
+    guesses = [
+        InitialGuess(law, np.array([not is_plain(c) for c in law.constants], bool)) for law in laws
+    ]
+    fits = []
+    for law, values in zip(laws, fit_laws(form, guesses)[0], strict=True):
+        with contextlib.suppress(ExpressionError):  # A constant left the range of numbers.
+            law = law.skeleton.with_constants(values)
+        fits.append(fit_trajectories(data, law, parent.y0s, parent.origin.descendant(), NO_FIT))
+    return fits
+
+
+def _fit_child(
+    data: Dataset, form: Regression, expression: Expression, parent: Fit, parent_score: float
+) -> Fit:
     """The trajectory fit of a simpler law, in full only where it can reach its parent's score."""
-    fit = fit_trajectories(data, expression, parent.y0s, parent.origin, ROUGH)
+    fit = fit_trajectories(data, expression, parent.y0s, parent.origin.descendant(), ROUGH)
     # On clean data a rough fit is far from the floor, though the law may be exact.
     reach = math.inf if fit.r2 > 1 - 1e-9 else SLACK
-    if not fit.diverged and scores([fit], data)[0] <= parent_score + reach:
-        fit = polished_fit(data, fit)
+    if not fit.diverged and scores([fit], data, form)[0] <= parent_score + reach:
+        fit = _better(fit, polished_fit(data, fit), data, form)
     return fit

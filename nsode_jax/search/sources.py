@@ -3,22 +3,82 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Protocol
 
+from nsode_jax.dynamics.trajectory import count
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.expressions.operators import OPERATORS
 from nsode_jax.fitting.dataset import Dataset
-from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.integral import IntegralForm
+from nsode_jax.fitting.fit import USER, Origin
 from nsode_jax.fitting.progress import Progress
+from nsode_jax.fitting.regression import Regression
 
 
 @dataclasses.dataclass(frozen=True)
 class Proposal:
-    """A law to be tried, with the constants to start from, in the units of the data."""
+    """A law to be tried, with the constants to start from, in the units of the data.
+
+    Those are working units (`working_units`), which a user's need not be.
+    """
 
     expression: Expression
     origin: Origin
+
+
+@dataclasses.dataclass(frozen=True)
+class Proposals:
+    """What a source proposes.
+
+    Attributes:
+      laws: those worth a thorough fit.
+      tried: what they were chosen from, in words: "all 8,712 laws of up to 6 symbols".
+    """
+
+    laws: tuple[Proposal, ...]
+    tried: str
+
+
+ARITHMETIC = frozenset({"add", "sub", "mul", "div", "neg"})
+"""Operators that every law may use."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Restriction:
+    """Which laws are to be considered at all.
+
+    Attributes:
+      operators: that laws may use beside arithmetic; None for all.
+      max_symbols: most operators, variables and constants of a law; None for no limit.
+    """
+
+    operators: frozenset[str] | None = None
+    max_symbols: int | None = None
+
+    def __post_init__(self):
+        unknown = (self.operators or frozenset()) - set(OPERATORS)
+        if unknown:
+            raise ValueError(
+                f"there is no operator {', '.join(sorted(unknown))}; there are "
+                f"{', '.join(sorted(set(OPERATORS) - ARITHMETIC))} beside arithmetic"
+            )
+        if self.max_symbols is not None and self.max_symbols < 1:
+            raise ValueError(f"max_symbols must be at least 1, got {self.max_symbols}")
+
+    @property
+    def allowed(self) -> frozenset[str]:
+        """All operators that laws may use."""
+        return frozenset(OPERATORS) if self.operators is None else ARITHMETIC | self.operators
+
+    def admits(self, law: Expression) -> bool:
+        """Whether a law is to be considered."""
+        if self.max_symbols is not None and law.complexity > self.max_symbols:
+            return False
+        return self.operators is None or all(
+            token in self.allowed for token in law.prefix if token in OPERATORS
+        )
+
+
+UNRESTRICTED = Restriction()
 
 
 class CandidateSource(Protocol):
@@ -32,8 +92,8 @@ class CandidateSource(Protocol):
     def name(self) -> str: ...
 
     def propose(
-        self, data: Dataset, form: IntegralForm, *, seed: int, progress: Progress
-    ) -> Sequence[Proposal]:
+        self, data: Dataset, form: Regression, *, seed: int, progress: Progress
+    ) -> Proposals:
         """Laws for the data, in their units.
 
         Args:
@@ -47,13 +107,14 @@ class CandidateSource(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class GivenLaws:
-    """Laws that somebody wants to have tried."""
+    """Laws that somebody wants to have tried, in the units of the data that are searched."""
 
     laws: tuple[Expression, ...]
-    name: str = "user"
+    name: str = USER
 
     def propose(
-        self, data: Dataset, form: IntegralForm, *, seed: int, progress: Progress
-    ) -> list[Proposal]:
+        self, data: Dataset, form: Regression, *, seed: int, progress: Progress
+    ) -> Proposals:
         """The laws as they are."""
-        return [Proposal(law, Origin(self.name)) for law in self.laws]
+        laws = tuple(Proposal(law, Origin(self.name)) for law in self.laws)
+        return Proposals(laws, f"{count(len(laws), 'law')} of your own")

@@ -2,38 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from nsode_jax.fitting.dataset import Dataset
-from nsode_jax.fitting.fit import Fit
-from nsode_jax.selection.score import score, scores
+from nsode_jax.fitting.fit import Fit, Origin
+from nsode_jax.fitting.regression import Regression
+from nsode_jax.selection.score import residual_floor, score, scores
+
+_ALIKE_BESIDE_SOLUTIONS = 1e-4
+"""Rates that differ by this share of the largest one are alike to a solution."""
+
+_ALIKE = 3.0
+"""Likewise in an exact form, times its floor."""
 
 
 def rank(
     fits: Sequence[Fit],
     data: Dataset,
-    *,
-    same: float = 1e-6,
-    alike: float = 1e-4,
+    form: Regression,
 ) -> list[tuple[Fit, float]]:
     """Best law first, each law once.
 
     Of fits with the same skeleton (signs aside) the best stays. Of laws whose f
-    differs by less than `same` of its largest value over the observed range the
-    simplest stays, of those that differ by less than `alike` the best: they are one law
-    written in two ways, or not to be told apart. Laws that diverge come last.
+    differs by next to nothing over the observed range the simplest stays, of those that
+    differ by less than the data can show the best: they are one law written in two ways,
+    or not to be told apart. A law that somebody asked for stays in any case; if another
+    fit of its skeleton is better, that one takes its origin. Laws that diverge come last.
 
     Args:
       fits: any number of fits.
       data: what they were fitted to.
-      same, alike: such relative differences.
+      form: the same, as it was prepared for fitting.
 
     Returns:
       Pairs of a fit and its score, lowest score first.
     """
-    values = scores(fits, data)
+    alike = _ALIKE * residual_floor(data, form) if form.exact else _ALIKE_BESIDE_SOLUTIONS
+    same = alike / 100
+    values = scores(fits, data, form)
     order = sorted(range(len(fits)), key=lambda i: (values[i], fits[i].expression.complexity, i))
     grid = data.values(64)
     kept: list[int] = []
@@ -41,6 +50,9 @@ def rank(
     keys: set[str] = set()
     # What each would score if it fitted exactly.
     simplest = [score(fit.expression, 0.0, data.count) for fit in fits]
+    asked = {
+        fit.expression.skeleton.unsigned_key: fit.origin for fit in fits if fit.origin.asked_for
+    }
     for i in order:
         key = fits[i].expression.skeleton.unsigned_key
         if key in keys:
@@ -48,15 +60,24 @@ def rank(
         keys.add(key)
         curve = fits[i].expression.evaluate(grid)
         twin = next((j for j in kept if _same_curve(curve, curves[j], alike)), None)
-        if twin is None:
+        if twin is None or key in asked:
             kept.append(i)
-        elif _same_curve(curve, curves[twin], same) and simplest[i] < simplest[twin]:
+        elif (
+            _same_curve(curve, curves[twin], same)
+            and simplest[i] < simplest[twin]
+            and fits[twin].expression.skeleton.unsigned_key not in asked
+        ):
             kept[kept.index(twin)] = i
         else:
             continue
         curves[i] = curve
     kept.sort(key=lambda i: (values[i], fits[i].expression.complexity, i))
-    return [(fits[i], values[i]) for i in kept]
+    return [(_with_origin(fits[i], asked), values[i]) for i in kept]
+
+
+def _with_origin(fit: Fit, asked: Mapping[str, Origin]) -> Fit:
+    origin = asked.get(fit.expression.skeleton.unsigned_key, fit.origin)
+    return dataclasses.replace(fit, origin=origin)
 
 
 def _same_curve(one: np.ndarray, other: np.ndarray, tolerance: float) -> bool:

@@ -33,6 +33,7 @@ from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit
+from nsode_jax.fitting.regression import Regression
 from nsode_jax.selection.complexity import in_arbitrary_units, weighted_complexity
 
 TOKEN_COST = 3.0
@@ -55,9 +56,25 @@ EDGE_COST = 9.0
 the square root or the reciprocal of a shifted y bends to fit much."""
 
 
-def residual_floor(data: Dataset) -> float:
+_REACH = 100.0
+"""The residual of a solution counts beside that of an exact form beyond so many times it."""
+
+
+def residual_floor(data: Dataset, form: Regression) -> float:
     """Smallest residual that the data can show, relative to their spread."""
-    return max(RELATIVE_FLOOR, data.rounding / data.spread)
+    return max(form.floor if form.exact else RELATIVE_FLOOR, data.rounding / data.spread)
+
+
+def relative_residual(fit: Fit, data: Dataset, form: Regression) -> float:
+    """What a law is judged by: the residual of its solution relative to the spread.
+
+    In an exact form it is that of dy/dt, relative likewise, unless the solution tells
+    worse of the law: steep pieces are not in that form. Inf for a law that diverges.
+    """
+    solution = fit.residual_rms / data.spread
+    if not form.exact or fit.diverged:
+        return solution
+    return max(form.residual(fit.expression), solution / _REACH)
 
 
 def score(
@@ -81,7 +98,7 @@ def score(
         return math.inf
     tokens, constants = in_arbitrary_units(expression)
     return (
-        _misfit(relative_rms, num_points, floor)
+        float(misfit(relative_rms, num_points, floor))
         + constants * math.log(num_points)
         + NUMBER_COST * sum(not is_plain(c) for c in expression.constants)
         + TOKEN_COST * tokens
@@ -94,26 +111,31 @@ def optimistic_score(
     """A score that is found faster, and is seldom worse than the true one: in these units."""
     numbers = sum(not is_plain(c) for c in expression.constants)
     return (
-        _misfit(relative_rms, num_points, floor)
+        float(misfit(relative_rms, num_points, floor))
         + numbers * (math.log(num_points) + NUMBER_COST)
         + TOKEN_COST * weighted_complexity(expression)
     )
 
 
-def _misfit(relative_rms: float, num_points: int, floor: float) -> float:
-    square = relative_rms**2
+def misfit(
+    relative_rms: Float[np.ndarray, "*laws"] | float, num_points: int, floor: float
+) -> Float[np.ndarray, "*laws"]:
+    """The part of the score that is not complexity (see above); inf for a law that diverges."""
+    square = np.square(relative_rms)
     systematic = square + SYSTEMATIC**2
     effective = min(num_points, _EFFECTIVE_SAMPLE_SIZE)
-    return num_points * math.log(systematic) + effective * math.log(
-        (square + floor**2) / systematic
-    )
+    with np.errstate(invalid="ignore"):
+        value = num_points * np.log(systematic) + effective * np.log(
+            (square + floor**2) / systematic
+        )
+    return np.where(np.isfinite(square), value, np.inf)
 
 
-def scores(fits: Sequence[Fit], data: Dataset) -> list[float]:
+def scores(fits: Sequence[Fit], data: Dataset, form: Regression) -> list[float]:
     """The score of each fit, lower is better; inf for those that diverge."""
-    floor, nearby = residual_floor(data), _nearby(data)
+    floor, nearby = residual_floor(data, form), _nearby(data)
     return [
-        score(fit.expression, fit.residual_rms / data.spread, data.count, floor)
+        score(fit.expression, relative_residual(fit, data, form), data.count, floor)
         + (0.0 if _is_tame(fit.expression, nearby) else EDGE_COST)
         for fit in fits
     ]

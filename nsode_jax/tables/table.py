@@ -1,297 +1,345 @@
-"""Reading a series from a file with a table."""
+"""Reading series from a file with a table."""
 
 from __future__ import annotations
 
-import gzip
-import io
-import re
-import zlib
+import os.path
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
-from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError, clean
-from nsode_jax.tables.text import Table, as_text, decode, parse_text
-from nsode_jax.tables.times import read_times
+from nsode_jax.dynamics.trajectory import (
+    MIN_POINTS,
+    Trajectory,
+    TrajectoryError,
+    clean,
+    count,
+)
+from nsode_jax.tables.columns import choose_columns
+from nsode_jax.tables.numbers import Numbers, read_numbers
+from nsode_jax.tables.runs import RESTART, require_no_long_table, require_one_series, runs
+from nsode_jax.tables.separators import Convention
+from nsode_jax.tables.sheet import Sheet
+from nsode_jax.tables.sources import open_table
+from nsode_jax.tables.times import are_dates, read_times
 
-_NAMED_AS_TIME = re.compile(r"(t|time|times|zeit|temps|tiempo)([^a-z].*)?", re.IGNORECASE)
+_FEW = 0.05  # A share of cells that may be unreadable, if they are not at one end.
+_SHOWN = 3
+_FEWEST_OF_SEVERAL = 2  # Points of one series among several.
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Values of a series of which only a limit is known: "<0.1".
+
+    Attributes:
+      t: times.
+      limit: the limits, NaN where the file names none ("BLQ").
+      below: whether the value is below its limit, rather than above.
+    """
+
+    t: Float[np.ndarray, " limit"]
+    limit: Float[np.ndarray, " limit"]
+    below: Bool[np.ndarray, " limit"]
+
+
+@dataclass(frozen=True, eq=False)
+class Measurements:
+    """The series that a table holds.
+
+    Attributes:
+      trajectories: cleaned series, in the order of the file.
+      labels: what tells the series apart; ("",) if there is one.
+      limits: for each series what is known only by limits, which is not in its trajectory.
+      names: of time and value ("t" and "y" where the file names none), with their unit
+        where they held dates or cells with units: "day [days since 2020-03-01]".
+      notes: a sentence for each thing that was done.
+    """
+
+    trajectories: tuple[Trajectory, ...]
+    labels: tuple[str, ...]
+    limits: tuple[Limits, ...]
+    names: tuple[str, str]
+    notes: tuple[str, ...]
 
 
 def read_table(
     path: str | Path, time: str | None = None, value: str | None = None
 ) -> tuple[Trajectory, tuple[str, ...], tuple[str, str]]:
-    """Reads a series from a file with columns.
+    """The one series of a table; `read_measurements` has more options.
 
-    The file is Parquet or text, which may be gzipped. In text, commas, semicolons, tabs or
-    spaces separate the columns. There may be a line of names, a line of units, blank
-    lines, lines of comment (`#`) and lines of text before the data. Decimal commas are
-    read unless commas separate the columns.
+    Returns:
+      The cleaned trajectory, notes, and the names of time and value.
+
+    Raises:
+      TrajectoryError: as `read_measurements`.
+    """
+    read = read_measurements(path, time, value)
+    return read.trajectories[0], read.notes, read.names
+
+
+def read_measurements(
+    path: str | Path,
+    time: str | None = None,
+    value: str | None = None,
+    *,
+    series: str | None = None,
+    replicates: bool = False,
+    start: str | None = None,
+    end: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+) -> Measurements:
+    """Reads series from a file with columns.
+
+    Text may have commas, semicolons, tabs or spaces between the columns, lines of text,
+    names and units before the data, comments (`#`), and a row for each quantity instead of
+    a column. Numbers may have decimal commas, marks of thousands, percent signs and units.
+    What can be read in two ways is refused.
 
     Args:
-      path: the file.
+      path: the file: text, Excel, OpenDocument, Parquet, Feather or HDF5; "-" for standard
+        input, "clipboard" for the clipboard.
       time: the column of times, by name or by number counted from 1; it may hold dates
         or clock times, which become numbers in a unit that suits their span. Without it:
         the column of numbers that is named as a time, a column of dates, or the first
         column of numbers.
-      value: the column of values, likewise. Without it: the next column of numbers.
-
-    Returns:
-      The cleaned trajectory, a sentence for each thing that was done, and the names
-      of the two columns ("t" and "y" where the file names none), the first with the
-      unit if it held dates: "day [days since 2020-03-01]".
-
-    Raises:
-      TrajectoryError: if the file cannot be read, has no such columns, or holds a
-        series that `clean` refuses.
-    """
-    columns = _read_columns(path, time, value)
-    trajectory, cleaning = columns.clean(slice(None))
-    return trajectory, (*columns.notes, *cleaning), columns.names
-
-
-def read_series_of_table(
-    path: str | Path, series: str, time: str | None = None, value: str | None = None
-) -> tuple[tuple[Trajectory, ...], tuple[str, ...], tuple[str, str]]:
-    """Reads several series below each other, told apart by a column of labels.
-
-    Args:
-      path: the file.
-      series: the column of labels, by name or by number counted from 1.
-      time, value: columns, as `read_table` takes them.
-
-    Returns:
-      The cleaned trajectories in the order of the file, notes, and the names of the
-      columns of times and values, as `read_table` does.
+      value: the column of values, likewise. Without it: the next column of numbers. With
+        `replicates`, several names with commas between them; without it: all of them.
+      series: the column of labels that tell series apart which stand below each other, or
+        "restart": a series ends where the clock starts again.
+      replicates: whether each column of values is a series.
+      start, end: first and last time to use: numbers, or dates as in the file.
+      decimal, thousands: marks in the numbers, where the columns do not tell.
 
     Raises:
-      TrajectoryError: as `read_table`, naming the series that cannot be used.
+      TrajectoryError: if the file cannot be read, has no such columns, can be read in
+        two ways, or holds a series that cannot be used.
     """
-    columns = _read_columns(path, time, value, series)
-    table = columns.table
-    labels = as_text(table.frame[_find_column(table, series)]).to_numpy()
-    trajectories, notes = [], list(columns.notes)
-    for label in dict.fromkeys(labels):
-        try:
-            trajectory, cleaning = columns.clean(labels == label)
-        except TrajectoryError as error:
-            raise TrajectoryError(f"Series {label!r}: {error}") from None
-        trajectories.append(trajectory)
-        notes += [f"Series {label!r}: {note}" for note in cleaning]
-    return tuple(trajectories), tuple(notes), columns.names
-
-
-@dataclass(frozen=True, eq=False)
-class _Columns:
-    """Times and values as numbers, row by row, missing ones NaN."""
-
-    t: Float[np.ndarray, " row"]
-    y: Float[np.ndarray, " row"]
-    notes: tuple[str, ...]
-    names: tuple[str, str]
-    table: Table
-
-    def clean(self, rows: slice | np.ndarray) -> tuple[Trajectory, tuple[str, ...]]:
-        """The trajectory of some rows, and what was done to it."""
-        try:
-            return clean(self.t[rows], self.y[rows])
-        except TrajectoryError as error:
-            reasons = [note for note in self.notes if "counted as missing" in note]
-            raise TrajectoryError(" ".join([str(error), *reasons])) from None
-
-
-def _read_columns(
-    path: str | Path, time: str | None, value: str | None, series: str | None = None
-) -> _Columns:
-    shown = repr(str(path))
-    raw = _read_bytes(Path(path), shown)
-    if raw.startswith(b"PAR1") or Path(path).suffix.lower() == ".parquet":
-        table, notes = _parse_parquet(raw, shown), []
-    else:
-        text, notes = decode(raw, shown)
-        table = parse_text(text, shown)
-    hidden = () if series is None else (_find_column(table, series),)
-    time_column, value_column, choice = _choose_columns(table, time, value, hidden)
-    t, time_name, time_notes = _read_time_column(table, time_column)
-    y, value_notes = _read_numbers(table, value_column)
-    notes += [*table.notes, *choice, *time_notes, *value_notes]
-    if time is None and series is None and _look_swapped(t, y):
+    convention = Convention(decimal, thousands)
+    sheet, notes = open_table(path)
+    restart = series == RESTART and RESTART not in sheet.names
+    choice = choose_columns(sheet, time, value, None if restart else series, replicates)
+    t, time_name, window = _read_times(sheet, choice.time, convention, (start, end))
+    values = [read_numbers(sheet, column, convention) for column in choice.values]
+    notes += [*sheet.notes, *choice.notes, *t.notes, *(n for y in values for n in y.notes)]
+    if series is None:
+        _require_one(sheet, choice.time, choice.values[0], t, values[0], time is None)
+    if series is None and not replicates and time is None and _look_swapped(t, values[0]):
+        column, other = choice.time, choice.values[0]
         notes.append(
-            f"Column {table.label(time_column)}, taken as the time, goes up and down while "
-            f"{table.label(value_column)} goes one way; if they are swapped, choose with "
-            f"--time {value_column + 1} --value {time_column + 1}."
+            f"Column {sheet.label(column)}, taken as the time, goes up and down while "
+            f"{sheet.label(other)} goes one way; if they are swapped, choose with "
+            f"--time {other + 1} --value {column + 1}."
         )
-    names = time_name, table.names[value_column] or "y"
-    return _Columns(t, y, tuple(notes), names, table)
-
-
-# --- the file ----------------------------------------------------------------
-
-
-def _read_bytes(path: Path, shown: str) -> bytes:
-    try:
-        raw = path.read_bytes()
-        if raw.startswith(b"\x1f\x8b"):
-            raw = gzip.decompress(raw)
-    except FileNotFoundError:
-        raise TrajectoryError(f"There is no file {shown}.") from None
-    except IsADirectoryError:
+    rows = _rows_of_series(sheet, choice.series, restart, t)
+    parts = [
+        _Part(label, column, y, which)
+        for column, y in zip(choice.values, values)
+        for label, which in rows.items()
+    ]
+    if replicates:
+        parts = [part.named(sheet.names[part.column] or str(part.column + 1)) for part in parts]
+    read = [_read_part(sheet, choice.time, t, part, window, len(parts) > 1) for part in parts]
+    trajectories = tuple(trajectory for trajectory, _, _ in read)
+    total = sum(map(len, trajectories))
+    if total < MIN_POINTS:
         raise TrajectoryError(
-            f"{shown} is a folder; give a file with columns of numbers."
-        ) from None
-    except (OSError, ValueError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
-        raise TrajectoryError(f"{shown} cannot be read: {reason}.") from None
-    if not raw.strip():
-        raise TrajectoryError(f"{shown} is empty.")
-    return raw
-
-
-def _parse_parquet(raw: bytes, file: str) -> Table:
-    try:
-        import pandas as pd
-
-        frame = pd.read_parquet(io.BytesIO(raw))
-    except ImportError:
-        raise TrajectoryError(
-            f"{file} is a Parquet file, which pyarrow reads; install it: pip install pyarrow."
-        ) from None
-    except Exception as error:  # pyarrow has many.
-        reason = " ".join(str(error).split())[:200].rstrip(".")
-        raise TrajectoryError(f"{file} cannot be read as Parquet: {reason}.") from None
-    if frame.index.dtype.kind in "mM":
-        frame = frame.reset_index()  # pandas likes to keep times as row names.
-    names = [" ".join(str(name).split()) for name in frame.columns]
-    frame = frame.set_axis(range(len(names)), axis=1)
-    return Table(file, frame.set_axis(range(1, len(frame) + 1), axis=0), names)
-
-
-# --- choosing columns --------------------------------------------------------
-
-
-def _choose_columns(
-    table: Table, time: str | None, value: str | None, hidden: Sequence[int] = ()
-) -> tuple[int, int, list[str]]:
-    """Indices of the time and the value column, neither hidden, and notes on the choice."""
-    chosen_time = None if time is None else _find_column(table, time)
-    chosen_value = None if value is None else _find_column(table, value)
-    if chosen_time is not None and chosen_time == chosen_value:
-        raise TrajectoryError(
-            f"Time and value are the same column, {table.label(chosen_time)}; two are needed."
+            f"Only {count(total, 'usable point')} in all series; at least {MIN_POINTS} are needed."
         )
-    kinds = [table.kind(column) for column in table.frame.columns]
-    if chosen_time is not None and kinds[chosen_time] == "text":
-        raise TrajectoryError(f"Column {table.label(chosen_time)} does not hold numbers or dates.")
-    if chosen_value is not None and kinds[chosen_value] != "number":
-        raise TrajectoryError(f"Column {table.label(chosen_value)} does not hold numbers.")
-    usable = [c for c, kind in enumerate(kinds) if kind != "text" and c not in hidden]
-    free = [column for column in usable if column not in (chosen_time, chosen_value)]
-    numbers = [column for column in free if kinds[column] == "number"]
-    if len(usable) < 2 or (chosen_value is None and not numbers):
-        raise _no_two_columns(table, usable)
-    if chosen_time is not None and chosen_value is not None:
-        return chosen_time, chosen_value, []
-
-    notes = []
-    spare = len(usable) > 2 and any(table.names) and (chosen_value is not None or len(numbers) > 1)
-    if spare and _is_row_number(table, free[0]):
-        notes.append("The first column, which has no name, counts the rows and was left out.")
-        free, numbers = free[1:], numbers[1:]
-    if chosen_time is None:
-        chosen_time, reason = free[0], ""
-        named = [column for column in numbers if _NAMED_AS_TIME.fullmatch(table.names[column])]
-        dated = sorted((c for c in free if c not in numbers), key=lambda c: kinds[c] != "date")
-        if len(named) == 1 and (chosen_value is not None or len(numbers) > 1):
-            chosen_time, reason = named[0], "by its name"
-        elif dated:
-            chosen_time, reason = dated[0], "as it holds dates or clock times"
-        if chosen_time != free[0]:
-            notes.append(f"Column {table.label(chosen_time)} was taken as the time, {reason}.")
-    if chosen_value is None:
-        others = [column for column in numbers if column != chosen_time]
-        after = [column for column in others if time is None and column > chosen_time]
-        chosen_value = (after or others)[0]
-        if len(usable) > 2 or sum(map(bool, table.names)) > 2:
-            notes.append(
-                f"The file has more than two columns; {table.label(chosen_time)} was taken as the "
-                f"time and {table.label(chosen_value)} as the value."
-            )
-    return chosen_time, chosen_value, notes
+    for part, (_, _, its_notes) in zip(parts, read):
+        notes += [f"Series {part.label!r}: {n}" if part.label else n for n in its_notes]
+    names = time_name, _value_name(sheet, choice.values, values[0])
+    labels = tuple(part.label for part in parts)
+    limits = tuple(limit for _, limit, _ in read)
+    return Measurements(trajectories, labels, limits, names, tuple(dict.fromkeys(notes)))
 
 
-def _no_two_columns(table: Table, usable: list[int]) -> TrajectoryError:
-    found = f", only one column ({table.label(usable[0])})" if len(usable) == 1 else ""
-    names = [name[:60] for name in table.names if name][:20]
-    found += f" (columns: {', '.join(map(repr, names))})" if names and not found else ""
-    return TrajectoryError(
-        f"{table.file} has no two columns of numbers{found}; two are needed, one for time (or "
-        "dates) and one for the value."
-    )
+# --- columns -----------------------------------------------------------------
 
 
-def _is_row_number(table: Table, column: int) -> bool:
-    """Whether this is the unnamed column of row numbers that pandas and R write."""
-    if column != 0 or table.names[0] not in ("", "Unnamed: 0") or table.kind(0) != "number":
-        return False
-    numbers, _ = _read_numbers(table, 0)
-    return np.array_equal(numbers, np.arange(len(numbers)) + numbers[0])
+def _read_times(
+    sheet: Sheet, column: int, convention: Convention, bounds: Sequence[str | None]
+) -> tuple[Numbers, str, tuple[float, float]]:
+    """The times, their name with the unit, and the window."""
+    name = sheet.names[column] or "t"
+    if sheet.kind(column) != "number" or are_dates(sheet, column):
+        places = []
+        for bound in bounds:
+            number = _as_number(bound)
+            known, unit, place = read_times(sheet, column, bound if number is None else None)
+            places.append(place if number is None else number)
+        name = f"{name} [{unit}]"
+    else:
+        known = read_numbers(sheet, column, convention)
+        places = [np.nan if bound is None else _as_number(bound) for bound in bounds]
+        for bound, place in zip(bounds, places):
+            if place is None:
+                raise TrajectoryError(
+                    f"The window is from {bound!r}, but the times in column "
+                    f"{sheet.label(column)} are numbers."
+                )
+        name = f"{name} [{known.unit}]" if known.unit else name
+    low = -np.inf if np.isnan(places[0]) else places[0]
+    high = np.inf if np.isnan(places[1]) else places[1]
+    return known, name, (low, high)
 
 
-def _find_column(table: Table, wanted: str) -> int:
-    """Index of a column given by its name or by its number from 1."""
-    wanted = " ".join(str(wanted).split())
-    for key in (str, str.casefold):
-        found = [i for i, name in enumerate(table.names) if name and key(name) == key(wanted)]
-        if len(found) > 1:
-            numbers = " and ".join(str(i + 1) for i in found)
-            raise TrajectoryError(
-                f"Columns {numbers} are both named {wanted!r}; choose by number instead."
-            )
-        if found:
-            return found[0]
-    numbers = [str(i + 1) for i in range(len(table.names))]
-    if wanted in numbers:
-        return numbers.index(wanted)
-    known = ", ".join(
-        f"{i + 1} {name[:60]!r}" if name else str(i + 1) for i, name in enumerate(table.names[:20])
-    )
-    raise TrajectoryError(f"{table.file} has no column {wanted[:60]!r}; its columns are {known}.")
+def _as_number(bound: str | None) -> float | None:
+    try:
+        return None if bound is None else float(bound)
+    except ValueError:
+        return None
 
 
-def _look_swapped(t: Float[np.ndarray, " row"], y: Float[np.ndarray, " row"]) -> bool:
+def _value_name(sheet: Sheet, columns: Sequence[int], values: Numbers) -> str:
+    names = [sheet.names[column] for column in columns]
+    name = os.path.commonprefix(names).rstrip(" _-.(") if len(names) > 1 else names[0]
+    unit = values.unit if values.unit not in ("", *name.replace("[", " ").split()) else ""
+    return f"{name} [{unit}]" if name and unit else name or "y"
+
+
+def _require_one(sheet: Sheet, time: int, value: int, t: Numbers, y: Numbers, free: bool) -> None:
+    usable = np.isfinite(t.values) & (np.isfinite(y.values) | y.below | y.above)
+    if usable.any():
+        require_one_series(sheet, time, value, t.values, usable)
+        if free:
+            require_no_long_table(sheet, time, value)
+
+
+def _look_swapped(t: Numbers, y: Numbers) -> bool:
     """Whether the values would do as times and the times would not."""
-    usable = np.isfinite(t) & np.isfinite(y)
-    steps, rises = np.diff(t[usable]), np.diff(y[usable])
+    usable = np.isfinite(t.values) & np.isfinite(y.values)
+    steps, rises = np.diff(t.values[usable]), np.diff(y.values[usable])
     one_way = (rises > 0).all() or (rises < 0).all()
     return bool(one_way and (steps < 0).any() and (steps > 0).any())
 
 
-# --- from cells to numbers ---------------------------------------------------
+def _rows_of_series(
+    sheet: Sheet, series: int | None, restart: bool, t: Numbers
+) -> dict[str, np.ndarray]:
+    """The rows of each series, by its label."""
+    if restart:
+        number = runs(t.values)
+        return {str(n + 1): number == n for n in range(number[-1] + 1)}
+    if series is None:
+        return {"": np.ones(len(sheet.frame), bool)}
+    cells = sheet.text(series)
+    labels = cells.fillna("nan").str.rstrip(":").to_numpy(object)
+    return {label: labels == label for label in dict.fromkeys(labels)}
 
 
-def _read_numbers(table: Table, column: int) -> tuple[Float[np.ndarray, " row"], list[str]]:
-    """The column's numbers, NaN where there is none, and notes."""
-    import pandas as pd
-
-    cells = table.frame[column]
-    if cells.dtype.kind in "iuf":
-        return cells.to_numpy(np.float64, na_value=np.nan), []
-    text = as_text(cells)
-    if table.decimal_comma:
-        dotted = text.str.contains(".", regex=False, na=False)
-        text = text.where(dotted, text.str.replace(",", ".", regex=False))
-    numbers = pd.to_numeric(text, errors="coerce").to_numpy(np.float64, na_value=np.nan)
-    bad = text.notna().to_numpy() & np.isnan(numbers)
-    return numbers, table.unreadable(column, bad, "number")
+# --- one series --------------------------------------------------------------
 
 
-def _read_time_column(
-    table: Table, column: int
-) -> tuple[Float[np.ndarray, " row"], str, list[str]]:
-    """The column's numbers, or numbers for its dates; its name with their unit; and notes."""
-    if table.kind(column) != "number":
-        return read_times(table, column)
-    numbers, notes = _read_numbers(table, column)
-    return numbers, table.names[column] or "t", notes
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Where a series is: its column of values and its rows."""
+
+    label: str
+    column: int
+    values: Numbers
+    rows: Bool[np.ndarray, " row"]
+
+    def named(self, name: str) -> _Part:
+        label = f"{self.label}, {name}" if self.label else name
+        return _Part(label, self.column, self.values, self.rows)
+
+
+def _read_part(
+    sheet: Sheet,
+    time: int,
+    t: Numbers,
+    part: _Part,
+    window: tuple[float, float],
+    several: bool,
+) -> tuple[Trajectory, Limits, list[str]]:
+    """The trajectory, its limits, and notes."""
+    y, notes = part.values, []
+    inside = part.rows & ~((t.values < window[0]) | (t.values > window[1]))
+    if outside := int(part.rows.sum() - inside.sum()):
+        notes.append(f"{count(outside, 'row')} outside the chosen window left out.")
+    try:
+        inside &= ~_text_rows(t, y)
+        notes += _on_text(sheet, part.column, part.rows & _text_rows(t, y))
+        notes += _require_readable(sheet, time, t.unreadable | t.below | t.above, inside, "time")
+        notes += _require_readable(sheet, part.column, y.unreadable, inside, "number")
+        limited = inside & (y.below | y.above) & np.isfinite(t.values)
+        if limited.any():
+            notes.append(_on_limits(sheet, part.column, t, limited))
+        usable = inside & ~limited
+        trajectory, cleaning = clean(
+            t.values[usable], y.values[usable], _FEWEST_OF_SEVERAL if several else MIN_POINTS
+        )
+    except TrajectoryError as error:
+        start = f"Series {part.label!r}: " if part.label else ""
+        raise TrajectoryError(" ".join([f"{start}{error}", *_reasons(notes)])) from None
+    limits = Limits(t.values[limited], y.limits[limited], y.below[limited])
+    return trajectory, limits, [*notes, *cleaning]
+
+
+def _reasons(notes: Sequence[str]) -> list[str]:
+    """What may explain that too little is left."""
+    words = ("counted as missing", "left out", "only limits")
+    return [note for note in notes if any(word in note for word in words)]
+
+
+def _text_rows(t: Numbers, y: Numbers) -> Bool[np.ndarray, " row"]:
+    """Rows that hold neither a time nor a value but some text: a line below the table."""
+    nothing = np.isnan(t.values) & np.isnan(y.values) & ~(y.below | y.above)
+    return nothing & (t.unreadable | y.unreadable)
+
+
+def _on_text(sheet: Sheet, column: int, rows: np.ndarray) -> list[str]:
+    """Notes on lines of text among the data, and on another name of the column there."""
+    found = np.flatnonzero(rows)
+    if not found.size:
+        return []
+    notes = [f"{count(found.size, 'row')} of text among the data skipped."]
+    titles = [row for row in found if sheet.frame.loc[sheet.frame.index[row]].notna().all()]
+    if titles and sheet.names[column] not in ("", name := sheet.cell(titles[-1], column)):
+        notes.append(
+            f"Below {sheet.place(titles[-1])} the column {sheet.label(column)} is named {name!r}."
+        )
+    return notes
+
+
+def _require_readable(
+    sheet: Sheet, column: int, bad: np.ndarray, inside: np.ndarray, what: str
+) -> list[str]:
+    """A note on the few cells that are not what the column holds.
+
+    Raises:
+      TrajectoryError: if they are many, or stand where the series begins or ends: a series
+        without its end is another series.
+    """
+    rows = np.flatnonzero(inside & sheet.frame[column].notna().to_numpy())
+    wrong = rows[bad[rows]]
+    if not wrong.size:
+        return []
+    shown = ", ".join(
+        f"{sheet.cell(row, column)!r} in {sheet.place(row)}" for row in wrong[:_SHOWN]
+    )
+    shown += ", ..." if wrong.size > _SHOWN else ""
+    cells = f"Column {sheet.label(column)} has {count(wrong.size, 'cell')} without a {what}"
+    at_end = bad[rows[0]] or bad[rows[-1]]
+    if at_end or wrong.size > max(1, _FEW * rows.size):
+        where = "at an end of the series" if at_end else f"among {rows.size}"
+        raise TrajectoryError(
+            f"{cells} {where}: {shown}. Write them as the others, or NA where nothing was measured."
+        )
+    return [f"{cells}, counted as missing ({'first: ' if wrong.size > 1 else ''}{shown})."]
+
+
+def _on_limits(sheet: Sheet, column: int, t: Numbers, limited: np.ndarray) -> str:
+    rows = np.flatnonzero(limited)
+    shown = ", ".join(
+        f"{sheet.cell(row, column)!r} at {t.values[row]:g}" for row in rows[: 2 * _SHOWN]
+    )
+    shown += ", ..." if rows.size > 2 * _SHOWN else ""
+    return (
+        f"{count(rows.size, 'value')} in column {sheet.label(column)} are only limits ({shown}); "
+        "they are left out of the fit."
+    )

@@ -18,12 +18,19 @@ class TrainingConfig:
       batch_size: examples per step, over all devices of all processes.
       accumulate: parts in which a device works through its share of a batch, one
         after the other, to save memory; the step is the same.
+      length_multiple: batches are made of targets of like length and cut to a multiple
+        of so many positions, each a shape that is compiled once; 0 pads all targets to
+        the model's `max_length`.
+      optimizer: `adamw`, or `muon`: that for the matrices of the blocks and of the patch
+        projection, AdamW for the rest.
       learning_rate: its peak, reached after the warm-up.
       warmup_steps: steps over which the learning rate rises linearly from 0.
       schedule: `constant` after the warm-up, or `cosine` decay to 0 at `steps`.
+      decay_steps: of a constant schedule the last steps, over which the rate falls to 0
+        in a line.
       clip_norm: gradients with a larger norm are scaled down to it; 0 leaves them.
       adam_b2: second-moment decay of AdamW.
-      weight_decay: of AdamW.
+      weight_decay: of AdamW and Muon, times the learning rate.
       ema_decay: of the moving average of the weights that is validated and
         exported; 0 uses the weights themselves.
       max_gradient_norm: steps with a larger one are skipped; 0 skips only those
@@ -41,6 +48,8 @@ class TrainingConfig:
         limit.
       init_from: exported weights that a fresh run starts from: a folder, or the
         name of shipped ones. Empty: random parameters.
+      branch_from: workdir of another run, whose newest checkpoint a fresh run goes on
+        from, step, momenta and position in the data included.
       seed: of the parameters and of the order of the data.
     """
 
@@ -50,9 +59,12 @@ class TrainingConfig:
     steps: int = 1_000_000
     batch_size: int = 600
     accumulate: int = 1
+    length_multiple: int = 0
+    optimizer: str = "adamw"
     learning_rate: float = 1e-4
     warmup_steps: int = 10_000
     schedule: str = "constant"
+    decay_steps: int = 0
     clip_norm: float = 0.0
     adam_b2: float = 0.999
     weight_decay: float = 0.0
@@ -67,11 +79,20 @@ class TrainingConfig:
     keep_last: int = 2
     max_seconds: float = 0.0
     init_from: str = ""
+    branch_from: str = ""
     seed: int = 0
 
     def __post_init__(self):
         if self.schedule not in ("constant", "cosine"):
             raise ValueError(f"schedule must be 'constant' or 'cosine', got {self.schedule!r}")
+        if self.optimizer not in ("adamw", "muon"):
+            raise ValueError(f"optimizer must be 'adamw' or 'muon', got {self.optimizer!r}")
+        if self.decay_steps and self.schedule != "constant":
+            raise ValueError(f"decay_steps end a constant schedule, not a {self.schedule} one")
+        if self.init_from and self.branch_from:
+            raise ValueError(
+                "a run starts from weights, init_from, or a run, branch_from: not both"
+            )
         if not 0 <= self.ema_decay < 1:
             raise ValueError(f"ema_decay must be at least 0 and below 1, got {self.ema_decay}")
         for name in (
@@ -86,6 +107,14 @@ class TrainingConfig:
         ):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("clip_norm", "max_gradient_norm", "validation_batches", "patience"):
+        for name in (
+            "length_multiple",
+            "warmup_steps",
+            "decay_steps",
+            "clip_norm",
+            "max_gradient_norm",
+            "validation_batches",
+            "patience",
+        ):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")

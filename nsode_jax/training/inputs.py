@@ -16,26 +16,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
 
 from nsode_jax.data.encode import ExampleFormat
 from nsode_jax.data.examples import Example
 from nsode_jax.data.generate import GenerationConfig
 from nsode_jax.data.online import OnlineBatches, OnlineConfig
 from nsode_jax.dynamics.corrupt import CorruptionConfig
+from nsode_jax.training.like_length import LikeLength, Positioned
+from nsode_jax.training.parallel import largest_of_processes
 
 ONLINE = "online:"
 """Begins the name of a data set that is drawn from a bank: `online:base`."""
-
-
-class Positioned(Protocol):
-    """An endless iterator over batches with a position."""
-
-    def __next__(self) -> Example: ...
-
-    def get_state(self) -> dict[str, Any]: ...
-
-    def set_state(self, state: dict[str, Any]) -> None: ...
 
 
 class Inputs:
@@ -51,6 +42,7 @@ class Inputs:
         data_dir: str,
         batch_size: int,
         workers: int,
+        length_multiple: int = 0,
         process: int = 0,
         processes: int = 1,
     ):
@@ -64,6 +56,8 @@ class Inputs:
           batch_size: examples per batch of all processes together.
           workers: worker processes that draw from a bank, threads that read a stored
             data set; 0 draws in this process.
+          length_multiple: training batches are of like length and cut to a multiple of
+            so many positions; 0 leaves them.
           process: number of this process.
           processes: how many train together.
 
@@ -74,6 +68,7 @@ class Inputs:
             raise ValueError(f"{processes} processes do not divide a batch of {batch_size}")
         self._dataset, self._generation, self._corruption = dataset, generation, corruption
         self._form, self._batch_size, self._workers = form, batch_size, workers
+        self._length_multiple = length_multiple
         self._process, self._processes = process, processes
         self._data_dir = str(Path(data_dir).expanduser())
         self._online: list[OnlineBatches] = []
@@ -87,8 +82,12 @@ class Inputs:
           ValueError: if it holds too little or is damaged.
         """
         if self._dataset.startswith(ONLINE):
-            return self._train_stream(seed)
-        return iter(self._stored("train", seed, repeat=True))
+            batches = self._train_stream(seed)
+        else:
+            batches = iter(self._stored("train", seed, repeat=True))
+        if not self._length_multiple:
+            return batches
+        return LikeLength(batches, self._length_multiple, largest_of_processes)
 
     def validation(self, seed: int, batches: int) -> Iterator[Example]:
         """The same batches of the validation split every time it is called.

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+_Handler = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
 
 
 class Interrupt:
@@ -18,7 +23,7 @@ class Interrupt:
     def __init__(self):
         self.asked = ""
         """Name of the signal that has come; empty before."""
-        self._before: dict[int, object] = {}
+        self._before: dict[int, _Handler] = {}
 
     def __enter__(self) -> Interrupt:
         # Python allows handlers in its main thread only; elsewhere nothing changes.

@@ -104,14 +104,15 @@ class Lifeline:
                 selector.register(connection, selectors.EVENT_READ, number)
             while selector.get_map():
                 for key, _ in selector.select():
-                    message = self._receive(key.fileobj, self._MESSAGE.size)
+                    connection = self._connections[key.data]
+                    message = self._receive(connection, self._MESSAGE.size)
                     if not message:  # The connection has broken.
                         self._end(key.data)
                     (number,) = self._MESSAGE.unpack(message)
                     if number != self._GOODBYE:
                         time.sleep(self._GRACE_SECONDS)
                         self._end(number)
-                    selector.unregister(key.fileobj)
+                    selector.unregister(connection)
 
     def _end(self, lost: int) -> None:
         if self._process == 0:

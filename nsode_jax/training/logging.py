@@ -9,8 +9,9 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from nsode_jax.data.bank import write_atomically
 from nsode_jax.data.progress import clock
+from nsode_jax.system.extras import MissingExtra, extra
+from nsode_jax.system.files import write_atomically
 
 
 class RunLogger:
@@ -28,9 +29,10 @@ class RunLogger:
         """
         _drop_lines_after(workdir / "metrics.jsonl", first_step)
         try:
-            from tensorboardX import SummaryWriter
-        except ImportError as error:
-            print(f"metrics.jsonl is the only log, no TensorBoard files: {error}", file=sys.stderr)
+            with extra("train", "writing TensorBoard files"):
+                from tensorboardX import SummaryWriter
+        except MissingExtra as error:
+            print(f"no TensorBoard files: {error}", file=sys.stderr)
             self._writer = None
         else:
             self._writer = SummaryWriter(str(workdir / "tensorboard"), purge_step=first_step + 1)
@@ -39,8 +41,9 @@ class RunLogger:
     def write(self, step: int, kind: str, metrics: Mapping[str, float]) -> None:
         """Logs metrics of a kind (`train`, `validation`) at a step; null if not finite."""
         values = {name: float(value) for name, value in metrics.items()}
-        for name, value in values.items() if self._writer else ():
-            self._writer.add_scalar(f"{kind}/{name}", value, step)
+        if self._writer:
+            for name, value in values.items():
+                self._writer.add_scalar(f"{kind}/{name}", value, step)
         strict = {name: v if math.isfinite(v) else None for name, v in values.items()}
         self._lines.write(json.dumps({"step": step, "kind": kind, **strict}) + "\n")
 

@@ -23,8 +23,9 @@ from nsode_jax.modeling.checkpoints import TrainingCheckpoints
 from nsode_jax.modeling.pretrained import export
 from nsode_jax.modeling.transformer import Model, ModelConfig, Params
 from nsode_jax.training.config import TrainingConfig
-from nsode_jax.training.inputs import Inputs, Positioned
+from nsode_jax.training.inputs import Inputs
 from nsode_jax.training.interrupt import Interrupt
+from nsode_jax.training.like_length import Positioned
 from nsode_jax.training.logging import ProgressLine, RunLogger
 from nsode_jax.training.parallel import on_each_device, replicate, shard, unreplicate
 from nsode_jax.training.run_config import changes, pretrained_params, write_config
@@ -105,6 +106,8 @@ def train_to_end(
       FileNotFoundError: if the data set has not been built, or there is no bank.
       ModelChanged: if the checkpoints, or the weights to start from, are of another
         model.
+      TrainingChanged: if the checkpoints, or the run to branch off from, are those of
+        another optimizer.
       FloatingPointError: after `max_skipped` skipped steps in a row; the last good
         state is in a checkpoint.
     """
@@ -130,6 +133,7 @@ def train_to_end(
                 data_dir=config.data_dir,
                 batch_size=config.batch_size,
                 workers=config.data_workers,
+                length_multiple=config.length_multiple,
                 process=jax.process_index(),
                 processes=jax.process_count(),
             )
@@ -165,13 +169,14 @@ def train_to_end(
             late = config.max_seconds and time.monotonic() - start > config.max_seconds
             return Stop.TIME if late else Stop.NO
 
-        def look(step: int, metrics: Metrics) -> Stop:
+        def look(step: int, metrics: Metrics, length: int) -> Stop:
             """Reads the metrics of a step. Returns whether to stop after it."""
             read = unreplicate(metrics)  # Waits for the end of the step.
             if first:
-                speed.stepped()
+                speed.stepped(length)
             if first and step % config.log_every == 0:
                 values = {k: float(v) for k, v in read.items() if k != "wish"}
+                values["samples_seen"] = record.samples_before + step * config.batch_size
                 values |= speed.report() | peak_memory()
                 progress.show(step, values)
                 logger.write(step, "train", values)
@@ -198,7 +203,7 @@ def train_to_end(
             # does not leave the devices idle; no more than two steps are in flight.
             if unread:
                 stop = look(*unread)
-            unread = (step, metrics)
+            unread = (step, metrics, batch["low"].shape[-1])
             # Several processes must agree, by the wish in the metrics.
             if not stop and jax.process_count() == 1:
                 stop = own_wish()
@@ -251,16 +256,36 @@ def _begin(
 ) -> tuple[int, TrainState, RunRecord]:
     """The state to go on from, from the newest checkpoint if there is one."""
     config: TrainingConfig = sections["training"]
-    first, step = jax.process_index() == 0, checkpoints.latest_step()
-    if step is None:
-        record, params = RunRecord(), None
-        if config.init_from:
-            params, card = pretrained_params(config.init_from, model.config)
-            record.samples_before = int(card.get("samples_seen", 0))
-            if first:
-                print(f"starts from the weights {config.init_from}", flush=True)
-        return 0, init_state(model, config, params), record
+    if checkpoints.latest_step() is not None:
+        return _go_on(checkpoints, sections, model, data, workdir)
+    if config.branch_from:
+        trunk = Path(config.branch_from)
+        others = TrainingCheckpoints(trunk / "checkpoints", read_only=True)
+        with contextlib.closing(others):
+            if others.latest_step() is None:
+                raise ValueError(f"branch_from: {trunk} has no checkpoint")
+            step, state, record = _go_on(others, sections, model, data, trunk)
+        record.best = BestValidation()
+        return step, state, record
+    record, params = RunRecord(), None
+    if config.init_from:
+        params, card = pretrained_params(config.init_from, model.config)
+        record.samples_before = int(card.get("samples_seen", 0))
+        if jax.process_index() == 0:
+            print(f"starts from the weights {config.init_from}", flush=True)
+    return 0, init_state(model, config, params), record
 
+
+def _go_on(
+    checkpoints: TrainingCheckpoints,
+    sections: Mapping[str, Any],
+    model: Model,
+    data: Positioned,
+    workdir: Path,
+) -> tuple[int, TrainState, RunRecord]:
+    """The state of the newest checkpoint of a run in a workdir."""
+    config: TrainingConfig = sections["training"]
+    step = checkpoints.latest_step()
     changed = changes(workdir, sections)
     saved = checkpoints.record()
     # As it was saved; then with or without an average, as the config says now.
@@ -274,7 +299,7 @@ def _begin(
     if state.skipped_in_a_row >= config.max_skipped:  # Another try.
         state = dataclasses.replace(state, skipped_in_a_row=0 * state.skipped_in_a_row)
     data.set_state(saved["position"])
-    if first:
+    if jax.process_index() == 0:
         print(f"resumed from step {step}", flush=True)
         if changed:
             print(f"changed since then: {'; '.join(changed)}", flush=True)

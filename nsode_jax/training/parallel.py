@@ -71,7 +71,7 @@ def joined_processes(
             heartbeat_timeout_seconds=_HEARTBEAT_SECONDS,
         )
         job = distributed.global_state
-        if job.num_processes == 1:
+        if job.num_processes == 1 or job.coordinator_address is None or job.client is None:
             raise CannotJoin("the job to join has only one process")
         host = job.coordinator_address.rsplit(":", 1)[0].strip("[]")
         lifeline = Lifeline(job.process_id, job.num_processes, host, job.client)
@@ -134,6 +134,13 @@ def shard(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     if size % devices:
         raise ValueError(f"{devices} local devices do not divide a batch of {size}")
     return {k: v.reshape(devices, size // devices, *v.shape[1:]) for k, v in batch.items()}
+
+
+def largest_of_processes(values: np.ndarray) -> np.ndarray:
+    """The largest of all processes, number by number."""
+    if jax.process_count() == 1:
+        return values
+    return np.asarray(multihost_utils.process_allgather(values)).max(axis=0)
 
 
 def on_each_device(value: int) -> np.ndarray:

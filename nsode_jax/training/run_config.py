@@ -8,18 +8,25 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nsode_jax.data.bank import write_atomically
 from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.modeling.pretrained import load_pretrained
 from nsode_jax.modeling.transformer import ModelConfig, Params
+from nsode_jax.system.files import write_atomically
+from nsode_jax.training.config import TrainingConfig
 
 _FILE = "config.json"
 _SAME_MODEL = ("remat",)
 """Fields of a model that change how it is computed, not what."""
+_SAME_TRAINING = ("optimizer", "length_multiple")
+"""Fields of a training that decide what its checkpoints hold."""
 
 
 class ModelChanged(ValueError):
     """The model is not the one whose weights are to be used."""
+
+
+class TrainingChanged(ValueError):
+    """What the checkpoints hold is not what the training needs."""
 
 
 def write_config(workdir: Path, sections: Mapping[str, Any]) -> None:
@@ -36,11 +43,13 @@ def changes(workdir: Path, sections: Mapping[str, Any]) -> list[str]:
 
     Raises:
       ModelChanged: if the model differs, naming the field, or nobody knows.
+      TrainingChanged: if the checkpoints do not fit the training, naming the field.
     """
     try:
         before = json.loads((workdir / _FILE).read_text())
         # Fields that are newer than the run had their defaults.
         before["model"] = dataclasses.asdict(ModelConfig(**before["model"]))
+        before["training"] = dataclasses.asdict(TrainingConfig(**before["training"]))
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise ModelChanged(
             f"{workdir} has checkpoints but no readable {_FILE}, so nobody knows of which model"
@@ -50,11 +59,11 @@ def changes(workdir: Path, sections: Mapping[str, Any]) -> list[str]:
     now = json.loads(json.dumps({k: dataclasses.asdict(v) for k, v in sections.items()}))
     for name, old, new in _differences(before, now, ""):
         section, _, field = name.partition(".")
+        message = f"{name} is {new!r}, but the run in {workdir} has {old!r}; "
         if section == "model" and field not in _SAME_MODEL:
-            raise ModelChanged(
-                f"{name} is {new!r}, but the run in {workdir} has {old!r}; "
-                "a changed model needs a new workdir"
-            )
+            raise ModelChanged(message + "a changed model needs a new workdir")
+        if section == "training" and field in _SAME_TRAINING:
+            raise TrainingChanged(message + "a new workdir can start from its weights, init_from")
         texts.append(f"{name} {old!r} -> {new!r}")
     return texts
 

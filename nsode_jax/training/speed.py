@@ -13,13 +13,17 @@ from nsode_jax.modeling.transformer import ModelConfig
 _BENCHMARK_SECONDS = 0.2
 
 
-def flops_per_example(config: ModelConfig) -> float:
+def flops_per_example(config: ModelConfig, length: int | None = None) -> float:
     """Operations of the matrix products of one training example.
+
+    Args:
+      config: of the model.
+      length: positions of a target, `max_length` by default.
 
     A multiplication and an addition count as two, and the gradient takes twice the
     forward pass. Padding is counted, recomputation (`remat`) is not.
     """
-    patches, length = config.num_patches, config.max_length
+    patches, length = config.num_patches, length or config.max_length
     width, hidden = config.width, config.hidden_width
     bits = 64 * config.channels * config.patch_size
     projection, feed_forward = 2 * width**2, 4 * width * hidden
@@ -75,22 +79,24 @@ class Speed:
           peak: operations per second of all devices, from `peak_flops`.
         """
         self._batch, self._peak = batch_size, peak
-        self._flops = flops_per_example(config)
-        self._tokens = config.num_patches + config.max_length
+        self._config = config
         self._compiled = False
         self._restart()
 
     def _restart(self) -> None:
         self._start, self._waited, self._steps = time.perf_counter(), 0.0, 0
+        self._tokens, self._flops = 0.0, 0.0
 
     def waited(self, seconds: float) -> None:
         """Counts time, just over, for which devices that had nothing to do had no batch."""
         self._waited += seconds
 
-    def stepped(self) -> None:
-        """Counts a step that has ended."""
+    def stepped(self, length: int) -> None:
+        """Counts a step that has ended, with targets of so many positions."""
         if self._compiled:
             self._steps += 1
+            self._tokens += self._batch * (self._config.num_patches + length)
+            self._flops += self._batch * flops_per_example(self._config, length)
         else:
             self._compiled = True
             self._restart()
@@ -112,12 +118,11 @@ class Speed:
         if not self._steps:
             return {}
         seconds = max(time.perf_counter() - self._start, 1e-9)
-        samples = self._steps * self._batch / seconds
-        waited = self._waited / seconds
-        self._restart()
-        return {
-            "samples_per_second": samples,
-            "tokens_per_second": samples * self._tokens,
-            "flops_utilization": samples * self._flops / self._peak,
-            "input_wait": waited,
+        rates = {
+            "samples_per_second": self._steps * self._batch / seconds,
+            "tokens_per_second": self._tokens / seconds,
+            "flops_utilization": self._flops / seconds / self._peak,
+            "input_wait": self._waited / seconds,
         }
+        self._restart()
+        return rates

@@ -20,7 +20,8 @@ from nsode_jax.training.optimizer import learning_rate, make_optimizer
 from nsode_jax.training.parallel import max_over_devices, parallel, sum_over_devices
 
 Batch = dict[str, Any]
-Metrics = dict[str, Float[Array, ""]]
+Metrics = dict[str, Any]
+"""Scalars by name; on the way from the devices with a leading axis for these."""
 
 
 @jax.tree_util.register_dataclass
@@ -52,10 +53,10 @@ class TrainState:
 
 def init_state(model: Model, config: TrainingConfig, params: Params | None = None) -> TrainState:
     """A fresh state on one device, with random parameters unless given."""
-    params = model.init(config.seed) if params is None else jax.tree.map(jnp.asarray, params)
-    zero = np.zeros((), np.int32)
-    average = params if config.ema_decay else None
-    return TrainState(zero, params, make_optimizer(config).init(params), average, zero, zero)
+    start = model.init(config.seed) if params is None else jax.tree.map(jnp.asarray, params)
+    zero = jnp.zeros((), jnp.int32)
+    average = start if config.ema_decay else None
+    return TrainState(zero, start, make_optimizer(config).init(start), average, zero, zero)
 
 
 def batch_sums(
@@ -70,7 +71,7 @@ def batch_sums(
 
 def make_train_step(
     model: Model, config: TrainingConfig, vocabulary: Vocabulary
-) -> Callable[[TrainState, Batch, Int[Array, " devices"]], tuple[TrainState, Metrics]]:
+) -> Callable[[TrainState, Batch, Int[np.ndarray, " devices"]], tuple[TrainState, Metrics]]:
     """One optimizer step over all devices: (state, batch, wish) -> (state, metrics).
 
     The state is replicated, the batch sharded. The loss is the mean over all

@@ -1,0 +1,158 @@
+#!/usr/bin/env bash
+# Trains on, day after day, with what this machine leaves over; one line says how far it is.
+#
+#   bash launch/train_in_background.sh               # starts or continues the trunk
+#   bash launch/train_in_background.sh status        # only says how far it is
+#   bash launch/train_in_background.sh stop          # saves and ends it
+#   bash launch/train_in_background.sh decay 2000    # stops it; weights to ship in 2000 steps
+#   bash launch/train_in_background.sh keep FOLDER   # copies its weights, for another machine
+#
+# The trunk has a constant learning rate and no end: it is as good a start after a year as
+# after a day. Weights to ship come from a branch off its newest checkpoint, over which
+# the rate falls to 0: `decay` starts or continues that, in RUN/decay, and leaves
+# RUN/decay/weights. Move that folder away to branch off again.
+#
+# Both run at the lowest priority (SCHED_IDLE where the system allows it), outlive this
+# shell, and may be killed at any moment, -9 included: the same command goes on from the
+# newest checkpoint, bit-identically. Without one the trunk starts from INIT_FROM. A second
+# one in the same folder is refused. For Linux.
+#
+# Settings, all from the environment:
+#   RUN          folder of the trunk: checkpoints, metrics, weights, train.log  (runs/trunk)
+#   CONFIG       config file                                           (configs/small.py)
+#   INIT_FROM    weights that a fresh trunk starts from: a folder or a name
+#                                                   (weights/small-trunk, of this repository)
+#   SAVE_EVERY   steps between two checkpoints                                      (200)
+#   NICE         its niceness; 19, the lowest, is with SCHED_IDLE where there is that (19)
+#   OVERRIDES    more flags of nsode_jax.train                                     (none)
+#   PYTHON       the interpreter                         (.venv/bin/python, or python3)
+#   DRY_RUN=1    only print the command
+#
+# Run by us: tests/train_in_background_test.py.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+fail() {
+  echo "train_in_background.sh: error: $*" >&2
+  exit 2
+}
+
+RUN=${RUN:-runs/trunk}
+CONFIG=${CONFIG:-configs/small.py}
+SAVE_EVERY=${SAVE_EVERY:-200}
+NICE=${NICE:-19}
+PYTHON=${PYTHON:-$([ -x .venv/bin/python ] && echo .venv/bin/python || echo python3)}
+INIT_FROM=${INIT_FROM:-weights/small-trunk}
+read -r -a overrides <<<"${OVERRIDES:-}"
+command -v "$PYTHON" >/dev/null || fail "there is no $PYTHON"
+for tool in flock setsid; do
+  command -v "$tool" >/dev/null || fail "this needs $tool, of util-linux"
+done
+# `flock` opens the file anew, so it asks as a second run would.
+runs() { [ -f "$1/lock" ] && ! flock -n "$1/lock" true; }
+
+say() { # NAME FOLDER: one line on how far it is.
+  local state="not running"
+  ! runs "$2" || state="runs as process $(cat "$2/pid")"
+  "$PYTHON" - "$1" "$2" "$state" <<'PYTHON_END'
+import json, pathlib, sys
+
+name, folder, state = sys.argv[1:]
+last = {}
+try:
+    for line in (pathlib.Path(folder) / "metrics.jsonl").read_text().splitlines():
+        try:
+            row = json.loads(line)
+            last[row["kind"]] = row
+        except (ValueError, KeyError):
+            pass  # One that is being written.
+except OSError:
+    pass
+parts = [state]
+if train := last.get("train"):
+    parts += [f"step {train['step']:,}", f"{train['samples_seen']:,.0f} samples seen"]
+    if train.get("samples_per_second"):
+        parts.append(f"{train['samples_per_second']:.0f} samples/s")
+else:
+    parts.append("no steps yet")
+if validation := last.get("validation"):
+    parts.append(f"validation loss {validation['loss']:.4f} at step {validation['step']:,}")
+print(f"{name} in {folder}: {', '.join(parts)}")
+PYTHON_END
+}
+
+start() { # NAME FOLDER FLAGS...: starts it unless it runs, and says how far it is.
+  local name=$1 folder=$2 priority=(nice -n "$NICE")
+  shift 2
+  [ "$NICE" != 19 ] || ! chrt -i 0 true 2>/dev/null || priority+=(chrt -i 0)
+  local command=("${priority[@]}" "$PYTHON" -m nsode_jax.train --config "$CONFIG"
+    --workdir "$folder" "--config.training.save_every=$SAVE_EVERY" "$@" "${overrides[@]}")
+  if [ "${DRY_RUN:-0}" = 1 ]; then
+    printf '%q ' "${command[@]}"
+    printf '\n'
+    return
+  fi
+  mkdir -p "$folder"
+  # The process inherits the lock, so it is free when, and only when, that has ended.
+  exec 9>>"$folder/lock"
+  if flock -n 9; then
+    export PYTHONUNBUFFERED=1
+    export JAX_COMPILATION_CACHE_DIR=${JAX_COMPILATION_CACHE_DIR:-$(realpath "$RUN")/compiled}
+    # Where processes are scheduled by session, only the session's own niceness counts.
+    # shellcheck disable=SC2016
+    setsid nohup bash -c 'echo $$ >"$0"; echo "$1" 2>/dev/null >/proc/self/autogroup || true
+      shift; exec "$@"' "$folder/pid" "$NICE" "${command[@]}" \
+      </dev/null >>"$folder/train.log" 2>&1 &
+    sleep 1
+  fi
+  exec 9>&-
+  say "$name" "$folder"
+}
+
+stop() { # FOLDER: waits until it has saved.
+  runs "$1" || return 0
+  kill -TERM "$(cat "$1/pid")" 2>/dev/null || true
+  while runs "$1"; do sleep 0.5; done
+}
+
+decay() { # STEPS
+  local branch=$RUN/decay newest
+  stop "$RUN"
+  if [ ! -f "$branch/flags" ]; then
+    [[ ${1:-} =~ ^[1-9][0-9]{0,8}$ ]] || fail "decay needs a number of steps, not '${1:-}'"
+    # A finished checkpoint has its number as its name.
+    newest=$(find "$RUN/checkpoints" -mindepth 1 -maxdepth 1 -name '[0-9]*' ! -name '*[!0-9]*' \
+      -printf '%f\n' 2>/dev/null | sort -n | tail -1) || true
+    [ -n "$newest" ] || fail "there is no checkpoint in $RUN to branch off from"
+    mkdir -p "$branch"
+    printf '%s\n' "--config.training.branch_from=$RUN" "--config.training.decay_steps=$1" \
+      "--config.training.steps=$((newest + $1))" >"$branch/flags.new"
+    mv "$branch/flags.new" "$branch/flags"
+  fi
+  mapfile -t flags <"$branch/flags"
+  start decay "$branch" "${flags[@]}"
+}
+
+case "${1:-start}" in
+start)
+  start trunk "$RUN" "--config.training.init_from=$INIT_FROM" --config.training.decay_steps=0 \
+    --config.training.steps=1000000000
+  ;;
+status)
+  say trunk "$RUN"
+  [ ! -d "$RUN/decay" ] || say decay "$RUN/decay"
+  ;;
+stop)
+  stop "$RUN"
+  stop "$RUN/decay"
+  say trunk "$RUN"
+  ;;
+decay) decay "${2:-}" ;;
+keep)
+  [ -n "${2:-}" ] || fail "keep needs a folder"
+  [ -f "$RUN/weights/model.json" ] || fail "there are no weights in $RUN yet"
+  mkdir -p "$2"
+  cp "$RUN/weights/"* "$2"
+  ;;
+*) fail "unknown argument $1; see the top of $0" ;;
+esac

@@ -1,0 +1,199 @@
+"""All simple laws as a source of candidates: every skeleton up to a size is fitted.
+
+Fitting one costs less than a millisecond, so that no simple law need be missed by
+chance. All are fitted roughly, at few points; the best go on to the fit that other
+candidates get.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from nsode_jax.expressions.canonical import TimeLimitExceeded
+from nsode_jax.expressions.catalogue import shipped_catalogue
+from nsode_jax.expressions.constants import exponent_constants, linear_constants
+from nsode_jax.expressions.expression import Expression, ExpressionError, Skeleton
+from nsode_jax.fitting.dataset import Dataset
+from nsode_jax.fitting.derivative import derivative_form
+from nsode_jax.fitting.fit import Origin
+from nsode_jax.fitting.least_squares import Batch, InitialGuess, batches_of, fit_batches
+from nsode_jax.fitting.programs import SMALL
+from nsode_jax.fitting.progress import Progress
+from nsode_jax.fitting.regression import Regression
+from nsode_jax.fitting.scaling import AffineView
+from nsode_jax.search.sources import UNRESTRICTED, Proposal, Proposals, Restriction
+from nsode_jax.selection.complexity import weighted_complexity
+from nsode_jax.selection.score import NUMBER_COST, TOKEN_COST, misfit
+
+_COARSE_NODES = 24
+_COARSE_ITERATIONS = 5
+_COARSE_FLOOR = 1e-4
+"""Residuals of so few steps and points tell no more."""
+
+_EXPONENTS = (2.0, 3.0, 0.5, 4.0)
+_STARTS = 4
+_SMALLEST, _LARGEST = 0.05, 20.0
+_REACH = 3.0
+
+
+@dataclasses.dataclass(frozen=True)
+class EnumerationSource:
+    """Every law up to a size, and the commonest beyond, from several initial guesses each.
+
+    Attributes:
+      symbols: up to so many operators, variables and constants no law is missing.
+      beyond: so many skeletons of more symbols are fitted too, the commonest.
+      restriction: which laws are considered.
+      kept: most laws that are proposed.
+    """
+
+    symbols: int = 6
+    beyond: int = 12_000
+    restriction: Restriction = UNRESTRICTED
+    kept: int = 400
+    name: str = "enumeration"
+
+    def propose(
+        self, data: Dataset, form: Regression, *, seed: int, progress: Progress
+    ) -> Proposals:
+        """The skeletons that fit best for their complexity, roughly fitted."""
+        complete, common = _skeletons(self.symbols, self.beyond, self.restriction)
+        view = _view(data)
+        coarse = _coarse(data, form).rescaled(view.a, view.b, view.c)
+        best = _screen(coarse, _packed(complete + common), self.kept, progress)
+        proposals = []
+        for law in best:
+            try:
+                restored = law if view.a == 1.0 else view.restore(law)
+            except (ExpressionError, TimeLimitExceeded):
+                continue
+            proposals.append(Proposal(restored, Origin(self.name)))
+        symbols = min(self.symbols, self.restriction.max_symbols or self.symbols)
+        tried = f"all {len(complete):,} laws of up to {symbols} symbols"
+        if common:
+            tried += f" and the {len(common):,} commonest beyond"
+        return Proposals(tuple(proposals), tried)
+
+
+@functools.lru_cache(maxsize=4)
+def _skeletons(
+    symbols: int, beyond: int, restriction: Restriction
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Keys of all skeletons up to a size, and of the commonest beyond."""
+    catalogue = shipped_catalogue()
+    if restriction.operators is not None:
+        catalogue = catalogue.with_operators(tuple(restriction.allowed))
+    most = restriction.max_symbols
+    if most is not None and most <= symbols:
+        return catalogue.skeletons_up_to(most), ()
+    common = catalogue.commonest_beyond(symbols, beyond)
+    if most is not None:
+        common = tuple(key for key in common if len(key.split()) <= most)
+    return catalogue.skeletons_up_to(symbols), common
+
+
+def _view(data: Dataset) -> AffineView:
+    """The data's own units, unless values are far from those the guesses are made for."""
+    if _SMALLEST <= data.size <= _LARGEST:
+        return AffineView(0.0, 1.0, 0.0, 1.0)
+    return AffineView(0.0, 1.0, 0.0, data.size / _REACH)
+
+
+def _coarse(data: Dataset, form: Regression) -> Regression:
+    """The data at few points, in the form that is the more exact."""
+    derivative = derivative_form(data, _COARSE_NODES)
+    return form.coarsened(_COARSE_NODES) if derivative is None else derivative
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Packed:
+    """Guesses of many skeletons, ready for any data.
+
+    Attributes:
+      guesses: where fits begin.
+      owners: index of the skeleton of each guess, shape [guesses].
+      costs: what its complexity costs each guess in score, shape [guesses].
+      batches: the guesses as programs.
+    """
+
+    guesses: tuple[InitialGuess, ...]
+    owners: Int[np.ndarray, " guesses"]
+    costs: Float[np.ndarray, " guesses"]
+    batches: tuple[Batch, ...]
+
+
+@functools.lru_cache(maxsize=4)
+def _packed(keys: tuple[str, ...]) -> _Packed:
+    """Packs skeletons; once for a process."""
+    guesses: list[InitialGuess] = []
+    owners: list[int] = []
+    for owner, key in enumerate(keys):
+        new = list(_guesses(Skeleton.from_key(key), np.random.default_rng(owner)))
+        guesses += new
+        owners += [owner] * len(new)
+    costs = [
+        TOKEN_COST * weighted_complexity(guess.expression) + NUMBER_COST * guess.free.sum()
+        for guess in guesses
+    ]
+    batches = tuple(batches_of(guesses, (SMALL,)))
+    return _Packed(tuple(guesses), np.array(owners), np.array(costs), batches)
+
+
+def _guesses(skeleton: Skeleton, rng: np.random.Generator) -> Iterator[InitialGuess]:
+    """Constants around 1; whole exponents that stay, and free ones."""
+    exponents = exponent_constants(skeleton)
+    linear = linear_constants(skeleton)
+    number = skeleton.num_constants
+    inner = ~exponents & ~linear
+    if exponents.any():
+        options: Sequence[float | None] = (*_EXPONENTS, None)
+    else:
+        options = (None,) * (_STARTS if inner.any() else 1)
+    for exponent in options:
+        constants = np.exp(0.7 * rng.standard_normal(number))
+        constants[inner] *= rng.choice([-1.0, 1.0], inner.sum())
+        free = np.ones(number, bool)
+        if exponent is not None:
+            constants[exponents] = exponent
+            free = ~exponents
+        try:
+            yield InitialGuess(skeleton.with_constants(constants), free)
+        except ExpressionError:
+            continue
+
+
+def _screen(
+    regression: Regression, packed: _Packed, kept: int, progress: Progress
+) -> list[Expression]:
+    """The laws with the best scores, one of a skeleton, best first."""
+    errors = np.full(len(packed.guesses), math.inf)
+    fitted: list[Float[np.ndarray, " constants"] | None] = [None] * len(packed.guesses)
+    for number, (batch, constants, residuals) in enumerate(
+        fit_batches(regression, packed.batches, _COARSE_ITERATIONS)
+    ):
+        progress("fitting all simple laws", number / len(packed.batches))
+        errors[batch.guesses] = residuals
+        for guess, values in zip(batch.guesses, constants, strict=True):
+            fitted[guess] = values
+    scores = misfit(errors, regression.count, max(_COARSE_FLOOR, regression.floor)) + packed.costs
+    best: dict[int, Expression] = {}
+    for i in np.argsort(scores, kind="stable"):
+        if len(best) == kept or not math.isfinite(scores[i]):
+            break
+        owner, values = int(packed.owners[i]), fitted[i]
+        if owner in best or values is None:
+            continue
+        guess = packed.guesses[i]
+        constants = np.array(guess.expression.constants)
+        constants[guess.free] = values[: guess.free.sum()]
+        try:
+            best[owner] = guess.expression.skeleton.with_constants(constants)
+        except ExpressionError:
+            continue
+    return list(best.values())

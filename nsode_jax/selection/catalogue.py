@@ -1,0 +1,202 @@
+"""Named laws: what science already knows of scalar autonomous equations, as a table.
+
+The table is `named_laws.toml`. A law is known by its form (see `form`): the signs of its
+terms and its plain exponents, in arbitrary units. Laws of several fields share a form;
+logistic growth is also autocatalysis, and an epidemic without recovery.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.resources
+import math
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nsode_jax.expressions.expression import ExpressionError
+from nsode_jax.selection.form import Form, form_of
+from nsode_jax.selection.named_formula import NamedFormula
+
+_TABLE = "named_laws.toml"
+_DRAWS = 6
+"""Random constants of a law, by which the signs that its terms can have are found."""
+
+_UNIT = re.compile(
+    r"(?P<one>1)?(?P<value>value(\*\*(?P<power>-?[\d.]+|\([^()]*\)))?)?"
+    r"(?P<rate>/time(\*\*(?P<order>\d))?)?(?P<time>time)?"
+)
+
+
+class CatalogueError(ValueError):
+    """An entry of the table cannot be read."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameter:
+    """A constant of a named law.
+
+    Attributes:
+      name: as in the formula.
+      meaning: in words.
+      positive: whether it must be; else it may have either sign.
+      unit: in those of y and t, such as "value/time".
+      starts: values at which a fit may begin, of parameters without a unit.
+    """
+
+    name: str
+    meaning: str
+    positive: bool
+    unit: str
+    starts: tuple[float, ...] = ()
+
+    def dimension(self, values: Mapping[str, float]) -> tuple[float, float]:
+        """Exponents of the units of y and of t; those of y may depend on other parameters.
+
+        Raises:
+          CatalogueError: if the unit cannot be read.
+        """
+        match = _UNIT.fullmatch(self.unit)
+        if not self.unit or match is None:
+            raise CatalogueError(f"cannot read the unit {self.unit!r} of {self.name}")
+        value = 0.0
+        if match["value"]:
+            power = NamedFormula.parse(match["power"] or "1")
+            value = float(power.with_values(values).evaluate(0.0))
+        time = 1.0 if match["time"] else (-float(match["order"] or 1) if match["rate"] else 0.0)
+        return value, time
+
+
+@dataclasses.dataclass(frozen=True)
+class NamedLaw:
+    """An entry of the catalogue.
+
+    Attributes:
+      name, field, reference: in words.
+      formula: in customary parameters.
+      also: other writings of the same law.
+      order: pairs of parameters, the first smaller than the second.
+      frequency: how often one meets the law, relative to the others.
+      parameters: of the formula, in the order of its names.
+    """
+
+    name: str
+    field: str
+    reference: str
+    formula: NamedFormula
+    also: tuple[NamedFormula, ...]
+    order: tuple[tuple[str, str], ...]
+    frequency: float
+    parameters: tuple[Parameter, ...]
+
+    @classmethod
+    def from_entry(cls, entry: Mapping[str, Any]) -> NamedLaw:
+        """Reads one `[[law]]` of the table.
+
+        Raises:
+          CatalogueError: saying what is wrong with which law.
+        """
+        name = entry.get("name", "a law without a name")
+        try:
+            formula = NamedFormula.parse(entry["formula"])
+            rows = entry["parameters"]
+            if set(rows) != set(formula.names):
+                raise CatalogueError(f"its parameters are {set(rows)}, not {set(formula.names)}")
+            parameters = []
+            for key in formula.names:
+                meaning, sign, unit, *starts = rows[key]
+                if sign not in ("+", "any"):
+                    raise CatalogueError(f"the sign of {key} is {sign!r}")
+                parameters.append(Parameter(key, meaning, sign == "+", unit, tuple(starts)))
+                parameters[-1].dimension(dict.fromkeys(formula.names, 1.0))
+            return cls(
+                name=entry["name"],
+                field=entry["field"],
+                reference=entry["reference"],
+                formula=formula,
+                also=tuple(map(NamedFormula.parse, entry.get("also", ()))),
+                order=tuple((small, large) for small, large in entry.get("order", ())),
+                frequency=float(entry["frequency"]),
+                parameters=tuple(parameters),
+            )
+        except (KeyError, ValueError, TypeError) as error:
+            raise CatalogueError(f"{_TABLE}: {name}: {error}") from error
+
+    def admits(self, values: Sequence[float]) -> bool:
+        """Whether parameters have the signs and the order that the law asks for."""
+        by_name = dict(zip(self.formula.names, values))
+        return all(
+            math.isfinite(v) and (v > 0 or not p.positive) for p, v in zip(self.parameters, values)
+        ) and all(by_name[small] < by_name[large] for small, large in self.order)
+
+    def draw(self, rng: np.random.Generator) -> list[float]:
+        """Random parameters that the law admits."""
+        sizes = np.exp(rng.normal(0.0, 1.0, len(self.parameters)))
+        signs = [1 if p.positive or rng.random() < 0.5 else -1 for p in self.parameters]
+        values = dict(zip(self.formula.names, (sizes * signs).tolist()))
+        for small, large in self.order:
+            values[small], values[large] = sorted((values[small], values[large]))
+        return list(values.values())
+
+    @functools.cached_property
+    def forms(self) -> frozenset[Form]:
+        """The forms that the law has, one or more for each pattern of signs."""
+        rng = np.random.default_rng(0)
+        patterns = 2 ** sum(not p.positive for p in self.parameters)
+        laws = [self.formula.with_values(self.draw(rng)) for _ in range(_DRAWS * patterns)]
+        for writing in self.also:
+            draws = np.exp(rng.normal(0.0, 1.0, (_DRAWS, len(writing.names))))
+            laws += [writing.with_values(values) for values in draws.tolist()]
+        forms = set()
+        for law in laws:
+            try:
+                forms.add(form_of(law))
+            except ExpressionError:  # Such constants leave the range of numbers.
+                continue
+        return frozenset(forms)
+
+
+@dataclasses.dataclass(frozen=True)
+class Catalogue:
+    """Named laws, found by their form."""
+
+    laws: tuple[NamedLaw, ...]
+
+    @classmethod
+    @functools.cache
+    def load(cls) -> Catalogue:
+        """The table that comes with the package."""
+        text = importlib.resources.files(__package__).joinpath(_TABLE).read_text(encoding="utf-8")
+        return cls(tuple(map(NamedLaw.from_entry, tomllib.loads(text)["law"])))
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Of science, in the order of the table."""
+        return tuple(dict.fromkeys(law.field for law in self.laws))
+
+    def without_fields(self, *fields: str) -> Catalogue:
+        """The catalogue as one would have it who had never heard of some fields.
+
+        Raises:
+          ValueError: if there is no such field.
+        """
+        unknown = sorted(set(fields) - set(self.fields))
+        if unknown:
+            raise ValueError(f"no such field: {', '.join(unknown)}; there are {self.fields}")
+        return Catalogue(tuple(law for law in self.laws if law.field not in fields))
+
+    @functools.cached_property
+    def by_form(self) -> Mapping[Form, tuple[NamedLaw, ...]]:
+        """The laws that can have a form, most frequent first."""
+        found: dict[Form, list[NamedLaw]] = {}
+        for law in self.laws:
+            for form in sorted(law.forms):
+                found.setdefault(form, []).append(law)
+        return {
+            form: tuple(sorted(laws, key=lambda law: -law.frequency))
+            for form, laws in found.items()
+        }

@@ -1,0 +1,94 @@
+"""The form of a law: what is left of it when units are arbitrary and constants are not told.
+
+With y and t in other units the law f is m f(k y): y - y**2 becomes c*y - c*y**2, and
+sqrt(y) c*sqrt(y). Laws that differ by units only have one form. Where y is an angle,
+inside sin or cos with a whole factor, its unit is not arbitrary.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+from nsode_jax.expressions.canonical import canonicalize
+from nsode_jax.expressions.constants import exponent_constants, is_plain
+from nsode_jax.expressions.expression import Expression, Prefix, Skeleton, subtree_end
+from nsode_jax.expressions.operators import CONSTANT, NEGATIVE_CONSTANT, UNIT, VARIABLE
+
+Form = tuple[str, ...]
+"""A canonical skeleton in prefix notation, signs kept, in which exponents that are plain
+numbers stand as they are: ("mul", "-c", "pow", "y", "2")."""
+
+_RATE_UNIT, _VALUE_UNIT = 1.3819660112501051, 1.2360679774997898
+
+
+def form_of(law: Expression | Skeleton) -> Form:
+    """The form of a law.
+
+    Args:
+      law: an expression, or a skeleton, whose exponents count as fitted ones.
+
+    Raises:
+      NotRepresentable: if the law has no canonical form.
+    """
+    if isinstance(law, Skeleton):
+        law = law.with_constants([sign * 0.7 for sign in law.signs])
+    exponents = exponent_constants(law.skeleton)
+    kept = iter(exponents)
+    units = _units(law.prefix)
+    generic: list[str | float] = []
+    for i, token in enumerate(law.prefix):
+        if isinstance(token, str) or i in units:
+            generic.append(token)
+        elif (next(kept) and is_plain(token)) or token == 0.0:
+            generic.append(token)
+        else:
+            generic.append(math.copysign(_generic(i), token))
+    return _form(tuple(generic))
+
+
+def _units(prefix: Prefix) -> set[int]:
+    return {i + 1 for i in range(len(prefix) - 1) if prefix[i : i + 2] == ("div", 1.0)}
+
+
+def _generic(place: int) -> float:
+    """A number that is no plain one, and another one for every place."""
+    return 0.5 + (place + 1) * 0.6180339887498949 % 1.0
+
+
+@functools.lru_cache(maxsize=200_000)
+def _form(prefix: Prefix) -> Form:
+    scaled: list[str | float] = ["mul", _RATE_UNIT]
+    angle = _is_angle(prefix)
+    for token in prefix:
+        scaled += ["mul", _VALUE_UNIT, token] if token == VARIABLE and not angle else [token]
+    canonical = canonicalize(Expression(tuple(scaled)))
+    exponents = {
+        subtree_end(canonical.prefix, i + 1)
+        for i, token in enumerate(canonical.prefix)
+        if token == "pow"
+    }
+    units = _units(canonical.prefix)
+    form = []
+    for i, token in enumerate(canonical.prefix):
+        if isinstance(token, str):
+            form.append(token)
+        elif i in units:
+            form.append(UNIT)
+        elif i in exponents and is_plain(token):
+            form.append(f"{token:g}")
+        else:
+            form.append(CONSTANT if token >= 0 else NEGATIVE_CONSTANT)
+    return tuple(form)
+
+
+def _is_angle(prefix: Prefix) -> bool:
+    """Whether y stands as it is inside every sin and cos, and there is one."""
+    found = False
+    for i, token in enumerate(prefix):
+        if token in ("sin", "cos"):
+            inside = prefix[i + 1 : subtree_end(prefix, i + 1)]
+            if VARIABLE not in inside or "mul" in inside or "div" in inside:
+                return False
+            found = True
+    return found

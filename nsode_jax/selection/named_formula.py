@@ -1,0 +1,69 @@
+"""Formulas whose constants have names, such as r*y*(1 - y/K)."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from nsode_jax.expressions.expression import Expression
+from nsode_jax.expressions.operators import OPERATORS, VARIABLE
+
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_KNOWN = {VARIABLE, "pi", "ln", *OPERATORS}
+_MARK = 1e50
+"""A formula is read with the number `_MARK * (1 + i / 64)` in place of name i."""
+
+_MOST_NAMES = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class NamedFormula:
+    """A right-hand side f(y) with named constants.
+
+    Attributes:
+      text: the formula as it was written.
+      names: of the constants, in the order of their first place in the text.
+      template: prefix notation, an index into `names` where a constant stands.
+    """
+
+    text: str
+    names: tuple[str, ...]
+    template: tuple[str | float | int, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> NamedFormula:
+        """Reads a formula: whatever is neither y, pi nor a function is a constant's name.
+
+        Raises:
+          ExpressionError: if it cannot be read; nothing in the text is executed.
+        """
+        found = dict.fromkeys(name for name in _NAME.findall(text) if name not in _KNOWN)
+        names = tuple(found)
+        if len(names) > _MOST_NAMES:
+            raise ValueError(f"more than {_MOST_NAMES} names in {text!r}")
+        marks = {name: _MARK * (1 + i / _MOST_NAMES) for i, name in enumerate(names)}
+        # In parentheses, so that a minus in front is an operator and no sign of the number.
+        marked = _NAME.sub(lambda m: f"({marks[m[0]]!r})" if m[0] in marks else m[0], text)
+        places = {mark: i for i, mark in enumerate(marks.values())}
+        prefix = Expression.from_infix(marked).prefix
+        return cls(text, names, tuple(places.get(token, token) for token in prefix))
+
+    def with_values(self, values: Sequence[float] | Mapping[str, float]) -> Expression:
+        """The formula with a value for each name, in the order of `names` if not by name."""
+        if isinstance(values, Mapping):
+            values = [values[name] for name in self.names]
+        if len(values) != len(self.names):
+            raise ValueError(f"{self.text} has {len(self.names)} constants, got {len(values)}")
+        return Expression(
+            tuple(float(values[t]) if isinstance(t, int) else t for t in self.template)
+        )
+
+    def evaluate(
+        self, values: Sequence[float], y: Float[np.ndarray, "..."]
+    ) -> Float[np.ndarray, "..."]:
+        """f at each y; NaN or inf where it is undefined."""
+        return self.with_values(values).evaluate(y)

@@ -1,0 +1,62 @@
+"""What a single cell holds: a number as people write it, a date, a clock time, or text."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+_MISSING = frozenset(
+    ("", "na", "n/a", "#n/a", "nan", "nat", "null", "none", "<na>", "-", "--", ".", "?")
+)
+_BELOW = ("<lod", "<loq", "<lloq", "lod", "loq", "lloq", "blq", "bloq", "bdl", "bql", "nd", "n.d.")
+_ABOVE = ("ovrflw", "overflow", "over", "saturated", ">uloq", "uloq", "aloq")
+LIMITS = {**dict.fromkeys(_BELOW, "<"), **dict.fromkeys(_ABOVE, ">")}
+"""Words, in small letters, for a value below or above what could be measured."""
+
+SPACES = " \u00a0\u202f\u2009"
+APOSTROPHES = "'\u2019"
+_GROUPED = rf"\d{{1,3}}(?P<group>[.,{SPACES}{APOSTROPHES}])\d{{3}}(?:(?P=group)\d{{3}})*"
+NUMBER = re.compile(
+    r"(?P<mark>[<>\u2264\u2265]=?)?\s*"
+    rf"(?P<number>[-+\u2212]?(?:\d+(?:[.,]\d*)?|[.,]\d+|{_GROUPED}(?:[.,]\d+)?)(?:e[-+]?\d+)?"
+    r"|[-+]?inf(?:inity)?)"
+    r"\s*(?P<unit>[%\u2030]|[a-z\u00b5\u03bc\u00b0\u03a9][a-z\u00b5\u03bc\u00b0\u03a9/%.^\u00b2\u00b3*-]{0,11})?",
+    re.ASCII | re.IGNORECASE,
+)
+"""A number with its mark of a limit (<, >) and its unit."""
+
+_CLOCK = r"\d{1,4}:\d\d(:\d\d([.,]\d+)?)?"
+_DATE = (
+    r"(\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
+    r"|\d{1,2}[- ][a-z]{3,9}\.?,?[- ]\d{2,4}|[a-z]{3,9}\.? (\d{1,2}, ?)?\d{4})"
+    rf"([t ,]+{_CLOCK}( ?[ap]m)?)? ?(z|utc|[+-]\d\d:?(\d\d)?)?"
+)
+_PLAIN = r"[-+]?((\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?|inf(inity)?)"
+_FORMS = {
+    kind: re.compile(text, re.ASCII | re.IGNORECASE)
+    for kind, text in (("number", _PLAIN), ("date", _DATE), ("clock", _CLOCK))
+}
+DATA = ("number", "date", "clock")
+
+
+def is_missing(cell: str) -> bool:
+    return cell.strip().lower() in _MISSING
+
+
+def kind_of(cell: str | float) -> str:
+    """What the cell holds: number, date, clock, text, or missing; dressed for a number that
+    is not written as computers write it: with a decimal comma, a percent sign, a unit."""
+    cell = cell.strip() if isinstance(cell, str) else ""
+    if cell.lower() in _MISSING or cell.lower() in LIMITS:
+        return "missing"
+    plain = next((kind for kind, form in _FORMS.items() if form.fullmatch(cell)), None)
+    return plain or ("dressed" if NUMBER.fullmatch(cell) else "text")
+
+
+def usual_kind(kinds: Counter) -> str:
+    """The kind of a column: what at least half of its cells hold that are not missing."""
+    known = kinds.total() - kinds["missing"]
+    numbers = kinds["number"] + kinds["dressed"]
+    if known and 2 * numbers >= known:
+        return "number"
+    return next((kind for kind in DATA if known and 2 * kinds[kind] >= known), "text")

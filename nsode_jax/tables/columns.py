@@ -1,0 +1,209 @@
+"""Which columns hold the times, the values, and the labels of series."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.tables.numbers import not_numbers
+from nsode_jax.tables.sheet import Sheet
+from nsode_jax.tables.times import are_dates
+
+_NAMED_AS_TIME = re.compile(r"(t|time|times|zeit|temps|tiempo|timestamp)([^a-z].*)?", re.IGNORECASE)
+_ROW_NAMES = ("", "Unnamed: 0", "rownames", "index")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Numbers of the chosen columns, counted from 0, and why."""
+
+    time: int
+    values: tuple[int, ...]
+    series: int | None
+    notes: tuple[str, ...]
+
+
+def choose_columns(
+    sheet: Sheet,
+    time: str | None = None,
+    value: str | None = None,
+    series: str | None = None,
+    replicates: bool = False,
+) -> Choice:
+    """The columns that the user names, or that the table's shape suggests.
+
+    Args:
+      sheet: the table.
+      time, value, series: columns by name or number from 1. With `replicates`, `value`
+        may be several, with commas between them; None: all columns of numbers.
+      replicates: whether each column of values is a series.
+
+    Raises:
+      TrajectoryError: if there are no such columns.
+    """
+    hidden = () if series is None else (find_column(sheet, series),)
+    chosen_time = None if time is None else find_column(sheet, time)
+    chosen = [] if value is None else _find_columns(sheet, value, replicates)
+    if chosen_time is not None and chosen_time in chosen:
+        raise TrajectoryError(
+            f"Time and value are the same column, {sheet.label(chosen_time)}; two are needed."
+        )
+    kinds = [sheet.kind(column) for column in sheet.frame.columns]
+    if chosen_time is not None and kinds[chosen_time] == "text":
+        raise not_numbers(sheet, chosen_time, "numbers or dates")
+    for column in chosen:
+        if kinds[column] != "number":
+            raise not_numbers(sheet, column)
+    usable = [c for c, kind in enumerate(kinds) if kind != "text" and c not in hidden]
+    free = [column for column in usable if column != chosen_time and column not in chosen]
+    numbers = [column for column in free if kinds[column] == "number"]
+    if len(usable) < 2 or (not chosen and not numbers):
+        raise _no_two_columns(sheet, usable)
+    notes = []
+    if chosen_time is None:
+        chosen_time, notes = _choose_time(sheet, kinds, free, numbers, bool(chosen), hidden)
+        numbers = [column for column in numbers if column != chosen_time]
+        if any("counts the rows" in note for note in notes):
+            numbers = [column for column in numbers if column != free[0]]
+    if not chosen and replicates:
+        chosen = numbers
+    elif not chosen:
+        after = [column for column in numbers if time is None and column > chosen_time]
+        after = after or numbers
+        # Plate readers put the temperature of the chamber between time and wells.
+        chosen = [next((c for c in after if not _of_chamber(sheet, c)), after[0])]
+        if len(usable) > 2 or sum(map(bool, sheet.names)) > 2:
+            notes.append(
+                f"The file has more than two columns; {sheet.label(chosen_time)} was taken as the "
+                f"time and {sheet.label(chosen[0])} as the value."
+            )
+    return Choice(chosen_time, tuple(chosen), hidden[0] if hidden else None, tuple(notes))
+
+
+def _choose_time(
+    sheet: Sheet,
+    kinds: Sequence[str],
+    free: list[int],
+    numbers: list[int],
+    has_value: bool,
+    hidden: Sequence[int],
+) -> tuple[int, list[str]]:
+    """The column of times among the free ones, and notes on the choice."""
+    needed = 1 if has_value else 2
+    named = [c for c in free if _NAMED_AS_TIME.fullmatch(sheet.names[c]) and kinds[c] != "date"]
+    dated = sorted(
+        (c for c in free if c not in numbers or are_dates(sheet, c)),
+        key=lambda c: (kinds[c] == "clock", c),
+    )
+    others, notes = free[1:], []
+    if len(named) != 1 or (named[0] in numbers and len(numbers) < needed):
+        named = []
+    chosen, reason = free[0], ""
+    if named:
+        chosen, reason = named[0], "by its name"
+    elif dated and (dated[0] not in numbers or len(numbers) >= needed):
+        chosen, reason = dated[0], "as it holds dates or clock times"
+    elif _counts_rows(sheet, free[0]) and others:
+        one_way = [c for c in others if goes_one_way(sheet, c, hidden)]
+        rest = [c for c in others if c in numbers]
+        if one_way and one_way[0] == others[0] and len(rest) == needed:
+            chosen = others[0]
+        elif hidden and one_way:
+            chosen, reason = one_way[0], "as it rises in every series"
+        elif sheet.names[free[0]] == "" and any(sheet.names):
+            notes.append(
+                "The first column, which has no name, was taken as the time, as it counts up; if "
+                "it only numbers the rows, choose the time with --time."
+            )
+    elif hidden:
+        one_way = [c for c in free if goes_one_way(sheet, c, hidden)]
+        chosen, reason = (one_way or free)[0], "as it rises in every series"
+    if _counts_rows(sheet, free[0]) and chosen != free[0] and (len(free) > needed or has_value):
+        notes.append(
+            "The first column, which has no name, counts the rows and was left out."
+            if sheet.names[free[0]] == ""
+            else f"Column {sheet.label(free[0])} counts the rows and was left out."
+        )
+    if chosen != free[0] and reason:
+        notes.append(f"Column {sheet.label(chosen)} was taken as the time, {reason}.")
+    return chosen, notes
+
+
+def _of_chamber(sheet: Sheet, column: int) -> bool:
+    return re.fullmatch(r"temp(erature)?\b.*", sheet.names[column], re.IGNORECASE) is not None
+
+
+def _find_columns(sheet: Sheet, wanted: str, several: bool) -> list[int]:
+    if not several:
+        return [find_column(sheet, wanted)]
+    try:
+        return [find_column(sheet, wanted)]
+    except TrajectoryError:
+        columns = [find_column(sheet, part) for part in wanted.split(",")]
+    if len(set(columns)) < len(columns):
+        raise TrajectoryError(f"A column is named twice in {wanted!r}.")
+    return columns
+
+
+def _no_two_columns(sheet: Sheet, usable: list[int]) -> TrajectoryError:
+    found = f", only one column ({sheet.label(usable[0])})" if len(usable) == 1 else ""
+    names = [name[:60] for name in sheet.names if name][:20]
+    found += f" (columns: {', '.join(map(repr, names))})" if names and not found else ""
+    message = (
+        f"{sheet.file} has no two columns of numbers{found}; two are needed, one for time (or "
+        "dates) and one for the value."
+    )
+    others = [c for c in sheet.frame.columns if c not in usable and sheet.frame[c].notna().any()]
+    if others:
+        message += f" {not_numbers(sheet, others[-1])}"
+    return TrajectoryError(message)
+
+
+def _counts_rows(sheet: Sheet, column: int) -> bool:
+    """Whether this is the column of row numbers that pandas and R write."""
+    cells = sheet.frame[column]
+    if column != 0 or sheet.names[0] not in _ROW_NAMES or cells.dtype.kind not in "iuf":
+        return False
+    return bool(len(cells) > 1 and (np.diff(cells.to_numpy(np.float64)) == 1).all())
+
+
+def goes_one_way(sheet: Sheet, column: int, by: Sequence[int] = ()) -> bool:
+    """Whether numbers only rise or only fall, within each series if they have labels."""
+    cells = sheet.frame[column]
+    if cells.dtype.kind not in "iuf":
+        return False
+    groups = [cells] if not by else [part for _, part in cells.groupby(sheet.text(by[0]))]
+    for part in groups:
+        steps = np.diff(part.dropna().to_numpy(np.float64))
+        if not ((steps > 0).all() or (steps < 0).all()):
+            return False
+    return True
+
+
+def find_column(sheet: Sheet, wanted: str) -> int:
+    """Number, from 0, of a column given by its name or by its number from 1.
+
+    Raises:
+      TrajectoryError: if there is none, or if several have that name.
+    """
+    wanted = " ".join(str(wanted).split())
+    for key in (str, str.casefold):
+        found = [i for i, name in enumerate(sheet.names) if name and key(name) == key(wanted)]
+        if len(found) > 1:
+            numbers = " and ".join(str(i + 1) for i in found)
+            raise TrajectoryError(
+                f"Columns {numbers} are both named {wanted!r}; choose by number instead."
+            )
+        if found:
+            return found[0]
+    numbers = [str(i + 1) for i in range(len(sheet.names))]
+    if wanted in numbers:
+        return numbers.index(wanted)
+    known = ", ".join(
+        f"{i + 1} {name[:60]!r}" if name else str(i + 1) for i, name in enumerate(sheet.names[:20])
+    )
+    raise TrajectoryError(f"{sheet.file} has no column {wanted[:60]!r}; its columns are {known}.")

@@ -1,0 +1,332 @@
+"""Where the rows, the columns and their names are in a text."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import io
+import itertools
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsode_jax.dynamics.trajectory import TrajectoryError, count
+from nsode_jax.tables.cells import DATA, kind_of, usual_kind
+from nsode_jax.tables.sheet import Sheet
+from nsode_jax.tables.transposed import is_transposed, transpose
+
+if TYPE_CHECKING:
+    import pandas as pd  # Slow to import, see `sheet`.
+
+_HEAD = 500  # Lines in which the data must begin.
+_SAMPLE = 200
+_LONGEST = 100_000  # Characters of a line; the csv module allows a cell little more.
+_DELIMITERS = ("\t", ";", ",", " ")  # In order of preference.
+_UNITS = re.compile(
+    r"[\[(].*[\])]|[-\u2013#1]|%|a\.?u\.?|od(_?\d+)?"
+    r"|(sec|min|hrs?|hours?|days?|yrs?|years?|seconds?|minutes?)"
+    r"|[kmcnp\u00b5\u03bcMGu]?(s|h|d|a|g|l|L|m|M|mol|V|A|K|Pa|J|W|Hz|Da|U|T|N|bar)"
+    r"([/*^ .\u00b2\u00b3-].{0,8})?"
+    r"|\u00b0[CF]|[CF]|mmHg|rpm|counts?|cells?(/.*)?|cfu(/.*)?",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class _Layout:
+    """How a text is split into cells."""
+
+    delimiter: str  # " " for any white space.
+    before: list[list[str]]  # Rows before the data.
+    start: int  # How many lines these take.
+    rows: list[list[str]]  # Some rows of the data.
+    width: int
+    merit: tuple[int, float, float]  # Usable columns, minus the shares of text and of dressed.
+
+
+def parse_text(text: str, file: str) -> Sheet:
+    """The cells of a text.
+
+    Args:
+      text: of the file.
+      file: its name, for messages.
+
+    Raises:
+      TrajectoryError: if there are no data, or if rows cannot be split into columns
+        without doubt, as where thousands stand unquoted between commas.
+    """
+    lines, comment = text.splitlines(), ""
+    lines, delimiters = _told_delimiter(lines)
+    if "#" in text:
+        lines, comment = _without_comments(lines)
+    filled = itertools.islice((i for i, line in enumerate(lines) if _is_filled(line)), _HEAD)
+    if not (filled := list(filled)):
+        raise TrajectoryError(f"{file} holds no data, only blank lines or comments.")
+    rest = lines[filled[-1] + 1 :]
+    sample = [lines[i] for i in filled] + rest[:: max(1, len(rest) // _SAMPLE)]
+    sample = [line[:_LONGEST] for line in sample if _is_filled(line)]
+    layouts = [_lay_out(sample, delimiter, file) for delimiter in delimiters]
+    layout = max(layouts, key=lambda x: x.merit)
+    rows = [*layout.before, *layout.rows]
+    if is_transposed(rows):
+        return transpose(rows, file, layout.delimiter)
+
+    width, names, unnamed = layout.width, *_find_names(layout, comment, file)
+    start = filled[layout.start] if layout.start < len(filled) else len(lines)
+    frame, notes = _read_frame(lines[start:], layout, file, start)
+    if len(names) == width - 1 and frame[width - 1].notna().any():
+        _require_row_names(frame, layout, names, file)
+        names = ["", *names]  # R leaves the column of row names without a name.
+    if not any(names):
+        _refuse_broken_numbers(layout, file)
+    if skipped := len(layout.before) - unnamed:
+        notes.insert(0, f"{count(skipped, 'line')} of text before the data skipped.")
+    names = [" ".join(name.split()) for name in names] + [""] * (width - len(names))
+    # A quoted line break joins lines; then rows cannot be told by their lines.
+    rows_are = "line" if len(frame) == len(lines) - start else "row"
+    frame.index += start + 1 if rows_are == "line" else 1
+    blank = [i for i in frame.index[frame.isna().all(axis=1)] if not _is_filled(lines[i - 1])]
+    whole = frame.index
+    frame = frame.drop(index=blank) if rows_are == "line" else frame.dropna(how="all")
+
+    @functools.cache
+    def reread(column: int) -> pd.Series:
+        cells = _parse(lines[start:], layout, file, dtype="str", usecols=[column])[column]
+        return cells.set_axis(whole).loc[frame.index]
+
+    return Sheet(file, frame, names, rows_are, layout.delimiter, reread, tuple(notes))
+
+
+def _is_filled(line: str) -> bool:
+    return bool(line.strip(" \t,;"))
+
+
+def _told_delimiter(lines: list[str]) -> tuple[list[str], tuple[str, ...]]:
+    """The lines, and the delimiters that come into question: spreadsheets write `sep=;` first."""
+    told = (
+        re.fullmatch(r"\"?sep=(.)\"?[\s,;]*", lines[0].strip(" "), re.IGNORECASE) if lines else None
+    )
+    if told is None or told[1] not in _DELIMITERS:
+        return lines, _DELIMITERS
+    return ["", *lines[1:]], (told[1],)
+
+
+def _without_comments(lines: list[str]) -> tuple[list[str], str]:
+    """The lines with comments blanked, and the last comment before the others."""
+    comment, rest = "", []
+    for line in lines:
+        if line.lstrip(" \t,;").startswith("#"):
+            comment = comment if any(rest) else line.strip("# \t,;")
+            rest.append("")
+        else:
+            rest.append(line.partition(" #")[0] if _starts_as_data(line) else line)
+    return rest, comment
+
+
+def _starts_as_data(line: str) -> bool:
+    return line.lstrip()[:1] in tuple("0123456789+-.")
+
+
+def _lay_out(lines: list[str], delimiter: str, file: str) -> _Layout:
+    """The layout with this delimiter, judged by some lines."""
+    rows, ends = _split(lines, delimiter, file)
+    kinds = [[kind_of(cell) for cell in row] for row in rows]
+    data = [_data_cells(row) for row in kinds]
+    widths = Counter()  # Rows of text before the data, however many, do not count.
+    for row, cells in zip(kinds, data):
+        widths[len(row)] += cells
+    width = widths.most_common(1)[0][0]
+    # Data begin where two cells hold some, or one and no text; or else below a header.
+    enough = min(2, width, max(data))
+    begins = (
+        cells >= max(1, enough) or (cells and "text" not in row and len(row) == width)
+        for row, cells in zip(kinds, data)
+    )
+    start = next((i for i, begun in enumerate(begins) if begun), 1)
+    if _is_numbered_header(kinds[start:], width):
+        start += 1
+    # A full row that begins with a number is one of the data, though it may hold a word.
+    while start and width > 1 and len(rows[start - 1]) == width and kinds[start - 1][0] in DATA:
+        if "missing" in kinds[start - 1]:
+            break
+        start -= 1
+
+    columns = [Counter(row[c] for row in kinds[start:] if c < len(row)) for c in range(width)]
+    usable = sum(usual_kind(column) != "text" for column in columns)
+    total = sum(columns, Counter())
+    known = max(1, total.total() - total["missing"])
+    merit = (min(usable, 2), -total["text"] / known, -total["dressed"] / known)
+    lines_before = ends[start - 1] if start else 0
+    return _Layout(delimiter, rows[:start], lines_before, rows[start:], width, merit)
+
+
+def _data_cells(kinds: list[str]) -> int:
+    """How many cells hold data; beside text, "5 mM" is a name."""
+    dressed = 0 if "text" in kinds else kinds.count("dressed")
+    return sum(kind in DATA for kind in kinds) + dressed
+
+
+def _is_numbered_header(kinds: list[list[str]], width: int) -> bool:
+    """Whether the first row names columns by numbers: `time,1,2,3`."""
+    if len(kinds) < 4 or len(kinds[0]) != width or "text" not in kinds[0]:
+        return False
+    named = [c for c, kind in enumerate(kinds[0]) if kind == "text"]
+    below = [Counter(row[c] for row in kinds[1:] if c < len(row)) for c in named]
+    return named[0] == 0 and all(usual_kind(column) != "text" for column in below)
+
+
+def _split(lines: list[str], delimiter: str, file: str) -> tuple[list[list[str]], list[int]]:
+    """Rows of cells, and how many lines end with each of them."""
+    if delimiter == " ":
+        lines = [" ".join(line.split()) for line in lines]
+    # strict would refuse a stray quotation mark, as in 5" (inches).
+    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+    try:
+        rows = [(row, reader.line_num) for row in reader]
+    except csv.Error as error:
+        raise TrajectoryError(f"{file} cannot be read as a table: {error}.") from None
+    return [row for row, _ in rows], [end for _, end in rows]
+
+
+# --- names ---------------------------------------------------------------------
+
+
+def _find_names(layout: _Layout, comment: str, file: str) -> tuple[list[str], int]:
+    """The names of the columns, and how many rows before the data they take.
+
+    The names are the last row before the data that fills its columns; a row of units below
+    it is not theirs.
+    """
+
+    def is_header(row: list[str]) -> bool:
+        kinds = [kind_of(cell) for cell in row]
+        enough = min(2, layout.width) <= len(_stripped(row)) and len(row) <= layout.width
+        return enough and "text" in kinds
+
+    headers = [row for row in layout.before if is_header(row)]
+    numberless = [row for row in headers if "number" not in map(kind_of, row)]
+    if headers and headers[-1] is layout.before[-1] and "text" == kind_of(headers[-1][0]):
+        numberless = numberless if headers[-1] in numberless else [*numberless, headers[-1]]
+    if numberless:
+        names, above = numberless[-1], numberless[-2:-1]
+        if above and _are_units(names) and _filled(above[0]) >= _filled(names):
+            names = above[0]
+        if _filled(names) < min(2, layout.width) and above:
+            names = above[0]
+        return names, 1
+    if layout.before and _filled(layout.before[-1]) and layout.width == 1:
+        return layout.before[-1], 1
+    commented = _split([comment], layout.delimiter, file)[0] if comment else []
+    commented = [row for row in commented if len(row) == layout.width and is_header(row)]
+    return (commented[0] if commented else []), 0
+
+
+def _filled(row: list[str]) -> int:
+    return sum(bool(cell.strip()) for cell in row)
+
+
+def _stripped(row: list[str]) -> list[str]:
+    """Without the empty cells at the end that pad a row of the preamble."""
+    end = max((i + 1 for i, cell in enumerate(row) if cell.strip()), default=0)
+    return row[:end]
+
+
+def _are_units(row: list[str]) -> bool:
+    return all(_UNITS.fullmatch(cell.strip()) for cell in row if cell.strip())
+
+
+def _require_row_names(frame: pd.DataFrame, layout: _Layout, names: list[str], file: str) -> None:
+    """One name less than columns is what R writes, if the first column names the rows."""
+    first = frame[0].dropna()
+    numbers = first.dtype.kind in "iuf"
+    if not numbers or (first.diff().iloc[1:] == 1).all():
+        return
+    row = layout.delimiter.join(layout.rows[0])[:40] if layout.rows else ""
+    raise TrajectoryError(
+        f"{file} names {count(len(names), 'column')} but its rows have {len(names) + 1} cells "
+        f"(first: {row!r}). If decimal commas or marks of thousands stand between the cells, "
+        "save the file with semicolons or tabs between the columns, or name every column."
+    )
+
+
+def _refuse_broken_numbers(layout: _Layout, file: str) -> None:
+    """Where columns have no names, 0,05,1,25 may be two numbers with decimal commas."""
+    if layout.delimiter not in (",", " "):
+        return
+    for left in range(layout.width - 1):
+        pairs = [(row[left], row[left + 1]) for row in layout.rows if len(row) > left + 1]
+        whole = all(re.fullmatch(r"[-+]?\d{1,3}", a) and re.fullmatch(r"\d+", b) for a, b in pairs)
+        if pairs and whole and any(b[0] == "0" and len(b) > 1 for _, b in pairs):
+            row = next(row for row in layout.rows if re.fullmatch(r"0\d+", row[left + 1]))
+            shown = layout.delimiter.join(row)[:40]
+            raise TrajectoryError(
+                f"{file} may hold numbers that are broken in two: in {shown!r} the cell "
+                f"{row[left + 1]!r} looks like the rest of {row[left]!r}. Save the file with "
+                "semicolons or tabs between the columns, or give the columns names."
+            )
+
+
+# --- cells -----------------------------------------------------------------------
+
+
+def _parse(lines: list[str], layout: _Layout, file: str, **how) -> pd.DataFrame:
+    """The cells of the lines, with one column more for what is too long."""
+    import pandas as pd
+
+    columns = range(layout.width + 1)
+    first = layout.delimiter.join("0" for _ in columns)  # pandas insists that one row has it.
+    # Older pandas drop the last digits, unless asked not to; newer ones warn if asked.
+    old = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
+    how = {"usecols": columns, **how}  # With it, rows that are too long are cut, not refused.
+    try:
+        frame = pd.read_csv(
+            io.StringIO("\n".join([first, *lines])),
+            sep=r"\s+" if layout.delimiter == " " else layout.delimiter,
+            header=None,
+            names=columns,
+            index_col=False,
+            skipinitialspace=True,
+            skip_blank_lines=False,
+            low_memory=False,
+            **({"float_precision": "round_trip"} if old else {}),
+            **how,
+        )
+    except (ValueError, OverflowError) as error:
+        reason = " ".join(str(error).split())
+        hint = "; a quotation mark is not closed" if "inside string" in reason else ""
+        raise TrajectoryError(f"{file} cannot be read as a table: {reason}{hint}.") from None
+    return frame.iloc[1:].reset_index(drop=True)
+
+
+def _read_frame(
+    lines: list[str], layout: _Layout, file: str, start: int
+) -> tuple[pd.DataFrame, list[str]]:
+    """A row per line, and notes on rows that have not the usual number of cells."""
+    frame = _parse(lines, layout, file)
+    extra = frame.pop(layout.width).dropna()
+    full = frame[layout.width - 1].notna().reindex(extra.index)
+    broken = [i for i, cell in extra.items() if full[i] and kind_of(str(cell)) != "text"]
+    if broken:
+        line = lines[broken[0]][:40] if len(frame) == len(lines) else str(extra[broken[0]])
+        raise TrajectoryError(
+            f"{file} has {count(len(broken), 'row')} with more cells than its {layout.width} "
+            f"columns (first: {line!r} in line {start + broken[0] + 1}). If decimal commas or "
+            "marks of thousands stand between the cells, put quotation marks around the numbers, "
+            "or save the file with semicolons or tabs between the columns."
+        )
+    uneven = len(extra)
+    if len(frame) == len(lines):
+        suspects = (lines[row] for row in frame.index[frame[layout.width - 1].isna()])
+        uneven += sum(_is_short(line, layout) for line in suspects if _is_filled(line))
+    notes = []
+    if uneven:
+        notes.append(
+            f"{count(uneven, 'row')} had more or fewer than {layout.width} cells; what is absent "
+            "counts as missing."
+        )
+    return frame, notes
+
+
+def _is_short(line: str, layout: _Layout) -> bool:
+    delimiters = len(line.split()) - 1 if layout.delimiter == " " else line.count(layout.delimiter)
+    return delimiters < layout.width - 1

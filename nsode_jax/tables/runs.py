@@ -1,0 +1,142 @@
+"""Several series in one column of times: clocks that start again, labels that alternate."""
+
+from __future__ import annotations
+
+import shlex
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from nsode_jax.dynamics.trajectory import TrajectoryError, count
+from nsode_jax.tables.sheet import Sheet
+
+RESTART = "restart"
+"""As a name of the column of labels: a new series where the clock starts again."""
+
+_FEWEST = 3  # Rows of a run; shorter ones are rows out of order.
+
+
+def runs(t: Float[np.ndarray, " row"]) -> Int[np.ndarray, " row"]:
+    """The number of the run, from 0, that each row belongs to: a new one where the clock
+    starts again. All zeros for times that are merely out of order or that fall throughout."""
+    numbers = np.zeros(t.shape, int)
+    known = np.flatnonzero(np.isfinite(t))
+    steps = np.diff(t[known])
+    falling = np.median(np.sign(steps)) < 0 if steps.size else False
+    breaks = np.flatnonzero(steps > 0 if falling else steps < 0)
+    parts = np.split(t[known], breaks + 1)
+    if len(parts) < 2 or min(map(len, parts)) < _FEWEST:
+        return numbers
+    # One mistyped time is no new start: two rows at least must fall into the run before.
+    overlaps = [
+        ((a.min() <= b) & (b <= a.max())).sum() > 1 or ((b.min() <= a) & (a <= b.max())).all()
+        for a, b in zip(parts, parts[1:])
+    ]
+    if not any(overlaps):
+        return numbers
+    numbers[known[breaks + 1]] = 1
+    return np.cumsum(numbers)
+
+
+def require_one_series(
+    sheet: Sheet, time: int, value: int, t: Float[np.ndarray, " row"], usable: np.ndarray
+) -> None:
+    """Refuses a table that holds several series in the same columns.
+
+    Args:
+      sheet: the table.
+      time, value: the columns taken.
+      t: the times.
+      usable: rows with a time and a value.
+
+    Raises:
+      TrajectoryError: naming where the clock starts again, and the option that tells the
+        series apart.
+    """
+    number = runs(np.where(usable, t, np.nan))
+    label = _labels(sheet, time, value, usable, number)
+    if number[-1] > 0:
+        row = int(np.flatnonzero(np.diff(number) > 0)[0]) + 1
+        how = (
+            f"--series {RESTART} takes each run as one series"
+            if label is None
+            else f"column {sheet.label(label)} tells them apart: --series {_option(sheet, label)}"
+        )
+        raise TrajectoryError(
+            f"The times in column {sheet.label(time)} start again {count(int(number[-1]), 'time')} "
+            f"(first in {sheet.place(row)}): these are several series. If they follow one law, "
+            f"{how}."
+        )
+    if label is not None:
+        raise TrajectoryError(
+            f"Column {sheet.label(label)} seems to tell several series apart, whose rows are mixed "
+            f"in column {sheet.label(value)}. If they follow one law: --series "
+            f"{_option(sheet, label)}."
+        )
+
+
+def require_no_long_table(sheet: Sheet, time: int, value: int) -> None:
+    """Refuses a time that counts rows, or labels, beside the clock of several series."""
+    for column in sheet.frame.columns:
+        if column in (time, value) or sheet.frame[column].dtype.kind not in "iuf":
+            continue
+        number = runs(sheet.frame[column].to_numpy(np.float64))
+        others = [c for c in sheet.frame.columns if c != column and _is_label(sheet, c, number)]
+        if number[-1] > 0 and others:
+            raise TrajectoryError(
+                f"This looks like several series below each other: the numbers in column "
+                f"{sheet.label(column)} start again {count(int(number[-1]), 'time')}, where "
+                f"column {sheet.label(others[0])} changes. If they follow one law: --time "
+                f"{_option(sheet, column)} --series {_option(sheet, others[0])}."
+            )
+
+
+def _labels(
+    sheet: Sheet, time: int, value: int, usable: np.ndarray, number: np.ndarray
+) -> int | None:
+    """A column that tells series apart: it changes where the clock starts again, or its
+    labels come in turns."""
+    for column in sheet.frame.columns:
+        if column in (time, value):
+            continue
+        if number[-1] > 0 and _is_label(sheet, column, number):
+            return column
+        if number[-1] == 0 and _takes_turns(sheet, column, time, usable):
+            return column
+    return None
+
+
+def _is_label(sheet: Sheet, column: int, number: np.ndarray) -> bool:
+    """Whether the column is the same within each run and another in the next."""
+    if number[-1] == 0:
+        return False
+    cells = sheet.frame[column]
+    if cells.isna().any():
+        return False
+    changes = (cells != cells.shift()).to_numpy()[1:]
+    return bool((changes == (np.diff(number) > 0)).all()) and cells.nunique() > 1
+
+
+def _takes_turns(sheet: Sheet, column: int, time: int, usable: np.ndarray) -> bool:
+    """Whether a few labels come again and again, each once at a time that is repeated."""
+    if sheet.kind(column) in ("date", "clock") or sheet.frame[column].dtype.kind == "f":
+        return False
+    labels = sheet.text(column)[usable]
+    each = labels.value_counts()
+    if labels.isna().any() or not 2 <= len(each) <= len(labels) / _FEWEST:
+        return False
+    even = each.min() >= _FEWEST and each.max() <= each.min() + 2
+    blocks = int((labels != labels.shift()).sum())
+    if not even or blocks < 2 * len(each):
+        return False
+    times = sheet.frame[time][usable]
+    repeated = times.duplicated(keep=False).mean() > 0.5
+    pairs = times.astype("str") + "\0" + labels
+    # Numbers that come in turns may be anything, unless they explain repeated times.
+    return not pairs.duplicated().any() and (repeated or sheet.kind(column) == "text")
+
+
+def _option(sheet: Sheet, column: int) -> str:
+    """The column as an argument on the command line."""
+    name = sheet.names[column]
+    return shlex.quote(name) if name and sheet.names.count(name) == 1 else str(column + 1)

@@ -1,0 +1,218 @@
+"""From where a table comes: files of many kinds, standard input, the clipboard."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import gzip
+import importlib
+import io
+import sys
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.tables.encoding import decode
+from nsode_jax.tables.layout import parse_text
+from nsode_jax.tables.sheet import Sheet
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STANDARD_INPUT = "-"
+CLIPBOARD = "clipboard"
+
+_SHEETS = {
+    ".xlsx": ("Excel", "openpyxl"),
+    ".xlsm": ("Excel", "openpyxl"),
+    ".ods": ("OpenDocument", "odf"),
+}
+_FRAMES = {
+    ".parquet": ("Parquet", "pyarrow"),
+    ".feather": ("Feather", "pyarrow"),
+    ".arrow": ("Feather", "pyarrow"),
+    ".h5": ("HDF5", "h5py"),
+    ".hdf5": ("HDF5", "h5py"),
+    ".hdf": ("HDF5", "h5py"),
+}
+_MAGIC = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"\x89HDF\r\n\x1a\n": ".h5"}
+
+
+def open_table(path: str | Path) -> tuple[Sheet, list[str]]:
+    """The cells of a file, and notes.
+
+    Args:
+      path: text (which may be gzipped), Excel (.xlsx), OpenDocument (.ods), Parquet, Feather
+        or HDF5; "-" for standard input; "clipboard" for what was copied
+        from a spreadsheet, unless there is such a file.
+
+    Raises:
+      TrajectoryError: if it cannot be read.
+    """
+    shown, suffix = repr(str(path)), Path(path).suffix.lower()
+    if str(path) == CLIPBOARD and not Path(CLIPBOARD).exists():
+        return parse_text(_from_clipboard(), "The clipboard"), []
+    raw = _read_bytes(path, shown)
+    if str(path) == STANDARD_INPUT:
+        shown = "Standard input"
+    suffix = next((s for magic, s in _MAGIC.items() if raw.startswith(magic)), suffix)
+    if suffix in _FRAMES:
+        return _from_frame(raw, suffix, shown), []
+    if suffix in _SHEETS or (raw.startswith(b"PK\x03\x04") and suffix not in (".csv", ".gz")):
+        return _from_spreadsheet(raw, suffix if suffix in _SHEETS else ".xlsx", shown)
+    if raw.startswith(b"\xd0\xcf\x11\xe0"):
+        raise TrajectoryError(f"{shown} is an old Excel file (.xls); save it as .xlsx or CSV.")
+    text, notes = decode(raw, shown)
+    return parse_text(text, shown), notes
+
+
+def _read_bytes(path: str | Path, shown: str) -> bytes:
+    try:
+        stdin = str(path) == STANDARD_INPUT
+        raw = sys.stdin.buffer.read() if stdin else Path(path).read_bytes()
+        if raw.startswith(b"\x1f\x8b"):
+            raw = gzip.decompress(raw)
+    except FileNotFoundError:
+        raise TrajectoryError(f"There is no file {shown}.") from None
+    except IsADirectoryError:
+        raise TrajectoryError(
+            f"{shown} is a folder; give a file with columns of numbers."
+        ) from None
+    except (OSError, ValueError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
+        raise TrajectoryError(f"{shown} cannot be read: {reason}.") from None
+    if not raw.strip():
+        raise TrajectoryError(f"{shown} is empty.")
+    return raw
+
+
+def _from_clipboard() -> str:
+    import pandas as pd
+
+    try:
+        text = pd.io.clipboard.clipboard_get()
+    except Exception as error:  # Each system has its own.
+        reason = " ".join(str(error).split())[:200].rstrip(".")
+        raise TrajectoryError(f"The clipboard cannot be read: {reason}.") from None
+    if not text.strip():
+        raise TrajectoryError("The clipboard is empty.")
+    return text
+
+
+def _from_frame(raw: bytes, suffix: str, shown: str) -> Sheet:
+    what, package = _FRAMES[suffix]
+    try:
+        import pandas as pd
+
+        if what == "Parquet":
+            frame = pd.read_parquet(io.BytesIO(raw))
+        elif what == "Feather":
+            frame = pd.read_feather(io.BytesIO(raw))
+        else:
+            frame = _read_hdf(raw)
+    except ImportError:
+        raise TrajectoryError(
+            f"{shown} is {'an' if what[0] == 'H' else 'a'} {what} file, which {package} reads; "
+            f"install it: pip install {package}."
+        ) from None
+    except Exception as error:  # pyarrow and tables have many.
+        reason = " ".join(str(error).split())[:200].rstrip(".")
+        raise TrajectoryError(f"{shown} cannot be read as {what}: {reason}.") from None
+    if frame.index.dtype.kind in "mM" or (frame.index.name and frame.index.dtype.kind in "iuf"):
+        frame = frame.reset_index()  # pandas likes to keep times as row names.
+    names = [" ".join(str(name).split()) for name in frame.columns]
+    frame = frame.set_axis(range(len(names)), axis=1)
+    return Sheet(shown, frame.set_axis(range(1, len(frame) + 1), axis=0), names)
+
+
+def _read_hdf(raw: bytes) -> pd.DataFrame:
+    """The columns of numbers in an HDF5 file: its vectors of the commonest length, and the
+    blocks of a frame in pandas' fixed format.
+
+    pandas would read more, but would also run what a file's author pickled into it.
+    """
+    import h5py
+    import pandas as pd
+
+    columns: dict[str, np.ndarray] = {}
+    with h5py.File(io.BytesIO(raw), "r") as file:
+        datasets = {}
+        file.visititems(
+            lambda name, node: (
+                datasets.update({name: node}) if isinstance(node, h5py.Dataset) else None
+            )
+        )
+        for name, node in datasets.items():
+            items = datasets.get(name.removesuffix("_values") + "_items")
+            if node.dtype.kind not in "iuf":
+                continue
+            if node.ndim == 2 and items is not None:
+                labels = [bytes(label).decode("utf-8", "replace") for label in items[:]]
+                columns.update(zip(labels, np.asarray(node).T))
+            elif node.ndim == 1 and "axis" not in name and "_level" not in name:
+                columns[name.rpartition("/")[2]] = np.asarray(node)
+        order = next((node for name, node in datasets.items() if name.endswith("axis0")), None)
+        order = (
+            [] if order is None else [bytes(label).decode("utf-8", "replace") for label in order]
+        )
+    lengths = [len(column) for column in columns.values()]
+    if not lengths:
+        raise ValueError("it holds no vectors of numbers")
+    usual = max(set(lengths), key=lengths.count)
+    names = sorted(columns, key=lambda name: order.index(name) if name in order else len(order))
+    return pd.DataFrame({name: columns[name] for name in names if len(columns[name]) == usual})
+
+
+def _from_spreadsheet(raw: bytes, suffix: str, shown: str) -> tuple[Sheet, list[str]]:
+    what, module = _SHEETS[suffix]
+    try:
+        import pandas as pd
+
+        importlib.import_module(module)
+        engine = "odf" if module == "odf" else "openpyxl"
+        sheets = pd.read_excel(
+            io.BytesIO(raw), sheet_name=None, header=None, dtype=object, engine=engine
+        )
+    except ImportError:
+        raise TrajectoryError(
+            f"{shown} is an {what} file; reading it needs the extra `excel`: "
+            "pip install 'nsode-jax[excel]'."
+        ) from None
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200].rstrip(".")
+        raise TrajectoryError(f"{shown} cannot be read as {what}: {reason}.") from None
+    filled = {name: frame for name, frame in sheets.items() if frame.notna().any(axis=None)}
+    if not filled:
+        raise TrajectoryError(f"{shown} is empty.")
+    name, frame = next(iter(filled.items()))
+    notes = []
+    if len(filled) > 1:
+        others = ", ".join(repr(str(other)) for other in list(filled)[1:6])
+        notes = [f"The first sheet, {str(name)!r}, was read; the file has others too ({others})."]
+    return parse_text(_as_csv(frame), shown), notes
+
+
+def _as_csv(frame: pd.DataFrame) -> str:
+    """The cells as text, numbers with all their digits."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    for row in frame.itertuples(index=False):
+        writer.writerow([_cell_text(cell) for cell in row])
+    return out.getvalue()
+
+
+def _cell_text(cell: object) -> str:
+    if cell is None or cell != cell:
+        return ""
+    if isinstance(cell, datetime.datetime):
+        midnight = cell.time() == datetime.time()
+        return f"{cell:%Y-%m-%d}" if midnight else cell.isoformat(sep=" ")
+    if isinstance(cell, datetime.time):
+        return cell.isoformat()
+    if isinstance(cell, datetime.timedelta):
+        hours, rest = divmod(cell.total_seconds(), 3600)
+        return f"{hours:.0f}:{int(rest // 60):02d}:{rest % 60:06.3f}"
+    return " ".join(str(cell).split())

@@ -1,0 +1,112 @@
+"""What an installed package holds, and that it works away from the repository."""
+
+import os
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from nsode_jax import config
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The wheel of this tree, built without a network."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = "import sys; from hatchling.build import build_wheel; print(build_wheel(sys.argv[1]))"
+    result = subprocess.run(
+        [sys.executable, "-c", build, str(folder)], cwd=ROOT, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr
+    return folder / result.stdout.split()[-1]
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """A folder with the unpacked wheel, and an environment in which it is found first."""
+    folder = tmp_path_factory.mktemp("installed")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    return folder, {**os.environ, "PYTHONPATH": str(folder)}
+
+
+def test_the_wheel_holds_the_package_and_nothing_beside_it(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"nsode_jax"}
+    assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
+
+    package = {path for path in (ROOT / "nsode_jax").rglob("*.py")}
+    beside = {path for top in ("configs", "data_builders") for path in (ROOT / top).rglob("*.py")}
+    wanted = {path.relative_to(ROOT).as_posix() for path in package}
+    wanted |= {f"nsode_jax/{path.relative_to(ROOT).as_posix()}" for path in beside}
+    wanted |= {
+        "nsode_jax/py.typed",
+        "nsode_jax/weights/small/model.json",
+        "nsode_jax/weights/small/weights.npz",
+        "nsode_jax/data/banks/base.gz",
+        "nsode_jax/data/keys/held_out.txt",
+        "nsode_jax/data/keys/known.txt",
+        *(f"nsode_jax/evaluation/data/{path.name}" for path in DATA_OF_TEST_SETS),
+    }
+    assert wanted <= names
+    extra = {name for name in names - wanted if ".dist-info/" not in name}
+    assert not extra, f"in the wheel and not expected there: {sorted(extra)}"
+
+
+DATA_OF_TEST_SETS = sorted((ROOT / "nsode_jax" / "evaluation" / "data").glob("*.json"))
+
+
+def test_the_wheel_works_away_from_the_repository(installed, tmp_path):
+    folder, environment = installed
+    code = (
+        "from nsode_jax import config\n"
+        "from nsode_jax.data_builders.nsode.nsode_dataset_builder import Builder\n"
+        "from nsode_jax.modeling.pretrained import SHIPPED_WEIGHTS\n"
+        "import nsode_jax.data_builders.nsode_testsets.nsode_testsets_dataset_builder as testsets\n"
+        "print(*config.shipped(), config.load('small').model.width, *Builder.builder_configs)\n"
+        "print(config.find('base'), SHIPPED_WEIGHTS, testsets.__file__, sep='\\n')\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr
+    first, *paths = result.stdout.splitlines()
+    assert first == "base paper small smoke 128 paper base small smoke"
+    assert [Path(path).relative_to(folder).parts[1] for path in paths] == [
+        "configs", "weights", "data_builders",
+    ]  # fmt: skip
+
+
+def test_every_console_script_is_a_command():
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert set(scripts) == {f"nsode-{x}" for x in ("discover", "evaluate", "generate", "train")}
+    for script, target in scripts.items():
+        module, function = target.split(":")
+        assert module == f"nsode_jax.{script.removeprefix('nsode-')}"
+        source = (ROOT / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
+        assert f"\ndef {function}(" in source
+
+
+def test_make_installs_what_is_pinned():
+    """requirements.txt pins what the package and its extra `train` name, and nothing else."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = project["dependencies"] + project["optional-dependencies"]["train"]
+    bare = {entry.split(">")[0].split(";")[0].strip() for entry in named}
+    lines = (ROOT / "requirements.txt").read_text().splitlines()
+    pinned = {line.split("==")[0] for line in lines if line and not line.startswith("#")}
+    assert pinned == bare
+
+
+def test_a_config_is_found_by_name_and_by_path():
+    assert list(config.shipped()) == ["base", "paper", "small", "smoke"]
+    assert config.find("small") == config.shipped()["small"]
+    assert config.find(ROOT / "configs" / "small.py") == ROOT / "configs" / "small.py"
+    assert config.load("small") == config.load(ROOT / "configs" / "small.py")
+    with pytest.raises(FileNotFoundError, match="no config 'huge'.*base, paper, small, smoke"):
+        config.find("huge")

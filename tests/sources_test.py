@@ -1,0 +1,50 @@
+"""Where laws come from, and that a result can say so."""
+
+import math
+
+import numpy as np
+import pytest
+
+from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.expressions.expression import Expression
+from nsode_jax.fitting.dataset import Dataset
+from nsode_jax.fitting.fit import USER, Origin
+from nsode_jax.fitting.integral import integral_form
+from nsode_jax.fitting.progress import silent
+from nsode_jax.search.library import LibrarySource, library
+from nsode_jax.search.network import NetworkSource
+from nsode_jax.search.sources import GivenLaws
+
+T = np.linspace(0.0, 4.0, 30)
+DATA = Dataset.of([Trajectory(T, 3.0 * np.exp(-T))])
+FORM = integral_form(DATA)
+
+
+def test_given_laws_are_proposed_as_they_are():
+    laws = tuple(Expression.from_infix(text) for text in ("0.5*y", "log(-y)", "y*y - y"))
+    proposals = GivenLaws(laws).propose(DATA, FORM, seed=0, progress=silent)
+    assert tuple(proposal.expression for proposal in proposals) == laws
+    assert all(proposal.origin == Origin(USER) for proposal in proposals)
+    assert all(proposal.origin.asked_for for proposal in proposals)
+
+
+def test_the_library_is_that_of_the_size_of_the_data():
+    proposals = LibrarySource().propose(DATA, FORM, seed=0, progress=silent)
+    assert [proposal.expression for proposal in proposals] == library(3.0)
+    assert {proposal.origin for proposal in proposals} == {Origin("library")}
+
+
+@pytest.mark.parametrize("source", [GivenLaws(()), LibrarySource(), NetworkSource()])
+def test_every_source_has_a_name(source):
+    assert source.name in ("user", "library", "network")
+
+
+def test_an_origin_says_where_a_law_comes_from():
+    origin = Origin("network", -2.5)
+    assert str(origin) == "network"
+    child = origin.descendant()
+    assert str(child) == "network, evolved" and child.log_probability == -2.5
+    assert child.descendant() == child
+    assert math.isnan(Origin("library").log_probability)
+    assert Origin(USER).asked_for
+    assert not Origin(USER).descendant().asked_for and not origin.asked_for

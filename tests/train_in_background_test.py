@@ -1,0 +1,171 @@
+"""`launch/train_in_background.sh`: killed, it goes on as if undisturbed; branches; one line."""
+
+import dataclasses
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nsode_jax.modeling.pretrained import load_pretrained
+from nsode_jax.training import loop
+
+ROOT = Path(__file__).parent.parent
+SETTINGS = {
+    "optimizer": "muon",
+    "length_multiple": 4,
+    "log_every": 1,
+    "validate_every": 5,
+    "learning_rate": 1e-3,
+}
+
+
+class Background:
+    """The script, with the smoke config."""
+
+    def __init__(self, run: Path, smoke_config, init_from: Path):
+        self.run, settings = run, {**SETTINGS, "data_dir": smoke_config.training.data_dir}
+        self._environment = {
+            **os.environ,
+            "PYTHON": sys.executable,
+            "RUN": str(run),
+            "CONFIG": "configs/smoke.py",
+            "INIT_FROM": str(init_from),
+            "SAVE_EVERY": "4",
+            "NICE": "0",  # Or other tests would starve it.
+            "OVERRIDES": " ".join(f"--config.training.{k}={v}" for k, v in settings.items()),
+        }
+
+    def __call__(self, *arguments: str, code: int = 0, **settings: str) -> str:
+        """What it says."""
+        run = subprocess.run(
+            ["bash", "launch/train_in_background.sh", *arguments],
+            cwd=ROOT,
+            env=self._environment | settings,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert run.returncode == code, run.stderr
+        return run.stderr if code else run.stdout
+
+    def process(self) -> int:
+        return int((self.run / "pid").read_text())
+
+    def wait_for(self, step: int, folder: str = ".") -> None:
+        end = time.monotonic() + 150
+        while max(losses(self.run / folder), default=0) < step:
+            assert time.monotonic() < end, (self.run / folder / "train.log").read_text()
+            time.sleep(0.02)
+
+    def wait_for_end(self, folder: str = ".") -> None:
+        end = time.monotonic() + 60
+        lock = str(self.run / folder / "lock")
+        while subprocess.run(["flock", "-n", lock, "true"]).returncode:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
+
+def rows(workdir: Path, kind: str = "train") -> dict[int, dict]:
+    file = workdir / "metrics.jsonl"
+    found = {}
+    for line in file.read_text().splitlines() if file.exists() else []:
+        try:
+            row = json.loads(line)
+        except ValueError:  # Half a line, of a killed run.
+            continue
+        if row["kind"] == kind:
+            found[row["step"]] = row
+    return found
+
+
+def losses(workdir: Path) -> dict[int, float]:
+    return {step: row["loss"] for step, row in rows(workdir).items()}
+
+
+@pytest.fixture
+def background(smoke_config, smoke_run, tmp_path):
+    script = Background(tmp_path / "trunk", smoke_config, smoke_run[0] / "weights")
+    yield script
+    for file in tmp_path.glob("**/pid"):
+        try:
+            os.killpg(int(file.read_text()), signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def test_a_trunk_is_killed_goes_on_and_is_branched_off(
+    background, smoke_config, smoke_run, tmp_path
+):
+    # Started: a second start finds it running.
+    says = background()
+    first = background.process()
+    assert f"runs as process {first}" in says and says.count("\n") == 1
+    assert f"runs as process {first}" in background()
+    background.wait_for(10)
+    assert re.search(r"step \d+, [\d,]+ samples seen", background("status"))
+    os.kill(first, signal.SIGKILL)
+    background.wait_for_end()
+    assert ": not running, step" in background("status")
+
+    # Killed: it goes on from a checkpoint. Told to stop, it saves.
+    assert f"runs as process {first}" not in background()
+    background.wait_for(14)
+    assert ": not running, step" in background("stop")
+    assert "resumed from step" in (background.run / "train.log").read_text()
+    found = losses(background.run)
+    stopped = max(found)
+    assert (background.run / "checkpoints" / str(stopped)).is_dir()
+
+    # All steps are those of a run that nothing has disturbed.
+    c, changes = smoke_config, {**SETTINGS, "steps": 14, "save_every": 100}
+    training = dataclasses.replace(c.training, init_from=str(smoke_run[0] / "weights"), **changes)
+    loop.train(c.generation, c.corruption, c.model, training, tmp_path / "undisturbed")
+    undisturbed = losses(tmp_path / "undisturbed")
+    assert len(undisturbed) == 14
+    assert {step: found[step] for step in undisturbed} == undisturbed
+
+    # A branch: the rate falls to 0, and there are weights to ship.
+    assert "decay needs a number of steps" in background("decay", "some", code=2)
+    assert background("decay", "4").startswith(f"decay in {background.run}/decay: runs as")
+    background.wait_for(stopped + 4, "decay")
+    background.wait_for_end("decay")
+    branch = background.run / "decay"
+    assert f"resumed from step {stopped}\n" in (branch / "train.log").read_text()
+    # The rate of a step is that before it.
+    rates = [row["learning_rate"] for _, row in sorted(rows(branch).items())]
+    np.testing.assert_allclose(rates, [1e-3, 7.5e-4, 5e-4, 2.5e-4], rtol=1e-5)
+    seen = rows(branch)[stopped + 4]["samples_seen"]
+    assert seen == load_pretrained(smoke_run[0] / "weights")[3]["samples_seen"] + 8 * (stopped + 4)
+    assert load_pretrained(branch / "weights")[3]["validation"]["loss"] > 0
+    assert f"decay in {branch}: not running, step {stopped + 4}" in background("status")
+
+    background("keep", str(tmp_path / "kept"))
+    assert load_pretrained(tmp_path / "kept")[3] == load_pretrained(background.run / "weights")[3]
+
+
+def test_its_command_has_the_lowest_priority(background):
+    words = background(DRY_RUN="1", NICE="19").split()
+    assert words[:3] == ["nice", "-n", "19"]
+    assert {"--config.training.decay_steps=0", "--config.training.save_every=4"} <= set(words)
+    assert not background.run.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "message"),
+    [
+        (["grow"], {}, "unknown argument grow"),
+        (["decay", "5"], {}, "there is no checkpoint in"),
+        (["keep"], {}, "keep needs a folder"),
+        (["keep", "somewhere"], {}, "there are no weights in"),
+        ([], {"PYTHON": "/no/such/python"}, "there is no /no/such/python"),
+    ],
+)
+def test_what_is_wrong_is_said_at_once(background, arguments, settings, message):
+    assert message in background(*arguments, code=2, **settings)
