@@ -4,6 +4,7 @@ Writes one JSON line per problem to DIR/METHOD/SET.jsonl and prints a table. A r
 was interrupted goes on where it stopped.
 
   python -m nsode_jax.evaluate --sets textbook,classic --method nsode+refine
+  python -m nsode_jax.evaluate --sets iv-500,skeletons --method nsode --decoding paper
   python -m nsode_jax.evaluate --sets odebench --method sindy --noise 0.05 --drop 0.5
   python -m nsode_jax.evaluate report DIR --out REPORT
 
@@ -53,7 +54,8 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         "--method",
         default="nsode+refine",
         choices=tuple(METHODS),
-        help="nsode is the network alone, nsode+refine is discovery (default: nsode+refine)",
+        help="nsode and nsode-paper are the network alone, nsode+refine is discovery "
+        "(default: nsode+refine)",
     )
     parser.add_argument("--weights", help="shipped weights by name, or a folder (default: small)")
     parser.add_argument(
@@ -70,6 +72,19 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         "--samples", type=int, help="nsode+refine: laws drawn beside them (default: by the effort)"
     )
     parser.add_argument(
+        "--decoding",
+        choices=("ours", "paper"),
+        default="ours",
+        help="nsode: with a grammar, constants merged and the series scaled into the network's "
+        "range, or as in the paper, which is the method nsode-paper (default: ours)",
+    )
+    parser.add_argument(
+        "--batch",
+        type=int,
+        help="series that a method is given at once; the network decodes them together "
+        f"(default: {METHODS['nsode'].together} for the network alone, else 1)",
+    )
+    parser.add_argument(
         "--noise",
         type=float,
         default=0.0,
@@ -84,7 +99,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         "--processes",
         type=int,
         default=usable_cores(),
-        help="problems at a time; 0 works in this process, without a time limit "
+        help="worker processes; 0 works in this process, without a time limit "
         "(default: the number of cores)",
     )
     parser.add_argument(
@@ -92,7 +107,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         type=float,
         default=_TIME_LIMIT,
         metavar="SECONDS",
-        help=f"after this a problem counts as a miss (default: {_TIME_LIMIT:g})",
+        help=f"after this a problem is given up, a miss (default: {_TIME_LIMIT:g})",
     )
     parser.add_argument(
         "--out",
@@ -103,6 +118,12 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     arguments = parser.parse_args(argv)
     arguments.sets = list(dict.fromkeys(filter(None, arguments.sets.split(","))))
+    if arguments.decoding == "paper":
+        if arguments.method not in ("nsode", "nsode-paper"):
+            raise EvaluationError(
+                f"--decoding paper has no meaning for the method {arguments.method}"
+            )
+        arguments.method = "nsode-paper"
     _check(arguments)
     return arguments
 
@@ -112,10 +133,11 @@ def _check(arguments: argparse.Namespace) -> None:
     if unknown or not arguments.sets:
         what = f"unknown test set {unknown[0]!r}" if unknown else "--sets names no test set"
         raise EvaluationError(f"{what}: known are {', '.join(TEST_SETS)}")
-    least_beams = 1 if arguments.method == "nsode" else 0
+    least_beams = 0 if arguments.method == "nsode+refine" else 1
     limits = {
         "beams": (least_beams, math.inf),
         "samples": (0, math.inf),
+        "batch": (1, math.inf),
         "noise": (0, 1),
         "drop": (0, 0.9),
         "processes": (0, math.inf),
@@ -160,6 +182,7 @@ def _evaluate_set(task: Task, arguments: argparse.Namespace) -> None:
         task,
         arguments.out,
         processes=arguments.processes,
+        together=arguments.batch,
         time_limit=arguments.time_limit,
         started=started,
         finished=lambda result: print(console.row(result), flush=True),

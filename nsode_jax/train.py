@@ -1,9 +1,9 @@
-"""Trains a model: python -m nsode_jax.train --config small --workdir RUN.
+"""Trains a model: python -m nsode_jax.train --config small [--workdir RUN].
 
-Any field can be overridden, e.g. --config.training.steps=1000. The run resumes
-from the newest checkpoint in the workdir, and leaves the weights of its best
-validation for `nsode_jax.discover --weights` in RUN/weights. SIGTERM or Ctrl-C save
-a checkpoint and end it.
+Any field can be overridden, e.g. --config.training.steps=1000. Without --workdir the run
+lives in runs/ and the name of the config: here in runs/small. It resumes from the newest
+checkpoint there, and leaves the weights of its best validation for `nsode_jax.discover
+--weights` in RUN/weights. SIGTERM or Ctrl-C save a checkpoint and end it.
 
 On several machines start the same command on each, with --distributed and a workdir
 that all of them see; under SLURM, Open MPI, GKE or on a TPU pod they find each other,
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from pathlib import Path
 
 from absl import app, flags, logging
 from ml_collections import config_flags
@@ -23,7 +24,9 @@ from nsode_jax.system.extras import MissingExtra
 _CONFIG = config_flags.DEFINE_config_file(
     "config", None, "Name of a shipped config, such as small, or a file."
 )
-_WORKDIR = flags.DEFINE_string("workdir", None, "For checkpoints, metrics and weights.")
+_WORKDIR = flags.DEFINE_string(
+    "workdir", None, "For checkpoints, metrics and weights (default: runs/ and the config's name)."
+)
 _DISTRIBUTED = flags.DEFINE_bool("distributed", False, "Join the other processes of this job.")
 _COORDINATOR = flags.DEFINE_string("coordinator", None, "HOST:PORT of process 0, a free port.")
 _NUM_PROCESSES = flags.DEFINE_integer("num_processes", None, "Processes of the job.", 2)
@@ -59,6 +62,11 @@ def _is_address(value: str | None) -> bool:
     return bool(host) and port.isdecimal() and 0 < int(port) < 2**16
 
 
+def default_workdir() -> str:
+    """The folder of a run that was given none: named after its config."""
+    return str(Path("runs", Path(flags.FLAGS["config"].config_filename).stem))
+
+
 def main(argv: list[str]) -> int:
     """Trains the config in the workdir. Returns the exit code."""
     if len(argv) > 1:
@@ -72,8 +80,7 @@ def main(argv: list[str]) -> int:
     from nsode_jax.training.loop import Stop, train_to_end
     from nsode_jax.training.parallel import CannotJoin, joined_processes
 
-    workdir = _WORKDIR.value
-    assert workdir is not None  # `run` requires it.
+    workdir = _WORKDIR.value or default_workdir()
     with contextlib.ExitStack() as stack:
         try:
             if _DISTRIBUTED.value:
@@ -83,7 +90,7 @@ def main(argv: list[str]) -> int:
             count = Model(config.model).num_parameters()
             if jax.process_index() == 0:
                 print(
-                    f"{count['total'] / 1e6:.1f}M parameters "
+                    f"the run lives in {workdir}\n{count['total'] / 1e6:.1f}M parameters "
                     f"(encoder {count['encoder'] / 1e6:.1f}M, "
                     f"decoder {count['decoder'] / 1e6:.1f}M); "
                     f"{jax.device_count()} devices in {jax.process_count()} processes",
@@ -108,7 +115,7 @@ def run() -> None:
     """Entry point: parses flags and calls `main`."""
     from nsode_jax.config import flags_parser
 
-    flags.mark_flags_as_required(["config", "workdir"])
+    flags.mark_flags_as_required(["config"])
     try:
         app.run(main, flags_parser=flags_parser("nsode_jax.train"))
     except MissingExtra as error:

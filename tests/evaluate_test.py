@@ -128,19 +128,44 @@ def test_the_network_alone_is_ranked_by_its_probability(tmp_path, monkeypatch):
 
     class FakeNetwork:
         def propose(self, trajectories, *, beams, seed):
-            (seen,) = trajectories
-            assert beams == 3 and np.abs(seen.y).max() <= 5.0
+            assert beams == 3 and all(np.abs(seen.y).max() <= 5.0 for seen in trajectories)
             laws = ["sin(y)", "0.4*y", "0.4*y", "log(y)"]
-            return [[(Expression.from_infix(law), -i) for i, law in enumerate(laws)]]
+            found = [(Expression.from_infix(law), -i) for i, law in enumerate(laws)]
+            return [found for _ in trajectories]
 
     monkeypatch.setattr(methods, "_network", lambda weights: FakeNetwork())
-    problem = next(p for p in textbook() if p.name == "compound interest")
+    problems = [p for p in textbook() if p.y0 == 9.0]
     settings = {"weights": "small", "beams": 3, "seed": 0}
-    result = protocol.evaluate_problem(problem, "nsode", settings)
+    results = protocol.evaluate_problems(problems, "nsode", settings)
+    assert [result["name"] for result in results] == [problem.name for problem in problems]
+    result = next(r for r in results if r["name"] == "compound interest")
     assert result["num_candidates"] == 3 and result["rank"]["skeleton"] == 2
     assert result["rank"]["allclose"] is None
     restored = Expression.from_infix(result["candidates"][1]["formula"])
     assert restored.constants == pytest.approx([0.4])
+
+
+def test_the_papers_decoding_counts_all_beams(tmp_path, monkeypatch, capsys):
+    """The series as they are; repetitions and what is no formula keep their ranks."""
+
+    class FakeNetwork:
+        def propose_freely(self, trajectories, *, beams):
+            assert max(np.abs(seen.y).max() for seen in trajectories) >= 9.0
+            right = [Expression.from_infix(law) for law in ("sin(y)", "sin(y)", "0.4*y")]
+            return [[None, *right] for _ in trajectories]
+
+    monkeypatch.setattr(methods, "_network", lambda weights: FakeNetwork())
+    arguments = ["--method", "nsode", "--decoding", "paper", "--batch", "12"]
+    assert run(tmp_path, *arguments) == 0
+    results = {line["name"]: line for line in lines(results_file(tmp_path, "nsode-paper"))}
+    result = results["compound interest"]
+    assert (result["num_candidates"], result["rank"]["skeleton"]) == (4, 4)
+    assert result["candidates"][0]["formula"] is None and not result["candidates"][0]["allclose"]
+    assert result["reconstruction_r2"] is None
+    assert "(no formula)" in capsys.readouterr().out
+    assert run(tmp_path, "--decoding", "paper") == 2  # Discovery has decoding of its own.
+    assert "--decoding paper has no meaning for" in capsys.readouterr().err
+    assert evaluate.main(["report", str(tmp_path), "--out", str(tmp_path / "report")]) == 0
 
 
 def test_each_method_takes_its_own_options_only(tmp_path, capsys):
@@ -156,7 +181,7 @@ def test_each_method_takes_its_own_options_only(tmp_path, capsys):
     [
         (
             ["--sets", "textbok"],
-            "unknown test set 'textbok': known are iv, constants, skeletons, iv-163, textbook",
+            "unknown test set 'textbok': known are iv, iv-500, constants, constants-250, skeletons",
         ),
         (["--sets", ","], "names no test set"),
         (["--method", "magic"], "invalid choice: 'magic'"),
@@ -167,6 +192,7 @@ def test_each_method_takes_its_own_options_only(tmp_path, capsys):
         (["--drop", "1"], "--drop must be between 0 and 0.9, got 1.0"),
         (["--noise", "-0.1"], "--noise must be between 0 and 1, got -0.1"),
         (["--noise", "nan"], "--noise must be between 0 and 1, got nan"),
+        (["--batch", "0"], "--batch must be at least 1, got 0"),
         (["--processes", "-1"], "--processes must be at least 0, got -1"),
         (["--time-limit", "0"], "--time-limit must be at least 1, got 0.0"),
         (["--effort", "much"], "invalid choice: 'much'"),

@@ -157,6 +157,7 @@ def test_the_paper_stands_beside_ours(written):
     assert cell(table, "iv", "allclose", "paper:<br>NSODE") == "50.6"
     assert cell(table, "iv", "allclose", "paper:<br>SINDy") == "-"
     assert cell(table, "iv", "allclose", ANY) == "-"
+    assert not any(row[0] in ("**iv-500**", "**iv-163-even**") for row in table)
     assert "aifeynman" not in " ".join(table[0]).lower().replace("paper:<br>aifeynman", "")
 
 
@@ -200,7 +201,8 @@ def test_odebench_counts_a_missing_solution_as_a_miss(written):
 def test_resolution_and_limits_are_stated(written):
     text = (written[1] / "report.md").read_text(encoding="utf-8")
     assert "8.3 in textbook" in text and "2.2 in odebench" in text
-    assert "500 (iv), 250 (constants), 100 (skeletons) and 163 (iv-163) problems here" in text
+    assert "5793 (iv), 2720 (constants), 100 (skeletons) and 163 (iv-163)" in text
+    assert "iv-500 is a random sample of iv and constants-250 is a random sample of cons" in text
     assert "1 of the 26 laws cannot be written with our operators" in text
 
 
@@ -208,6 +210,18 @@ def test_wilson():
     assert wilson(0, 12) == pytest.approx((0.0, 0.24249), abs=1e-5)
     assert wilson(12, 12) == pytest.approx((0.75751, 1.0), abs=1e-5)
     assert wilson(50, 100) == pytest.approx((0.40383, 0.59617), abs=1e-5)
+
+
+def test_a_sample_stands_beside_the_papers_whole_set(tmp_path):
+    sample = Data("iv-500")
+    write(tmp_path / "results", "nsode", solved("nsode", [1] * 500, sample), sample)
+    write_report(tmp_path / "results", tmp_path / "out")
+    table = rows(tmp_path / "out" / "report.md", "All test sets")
+    assert cell(table, "iv-500", "problems", ANY) == "500"
+    assert cell(table, "iv-500", "problems", "paper:<br>NSODE") == "5793"
+    assert cell(table, "iv-500", "skeleton", "paper:<br>NSODE") == "52.0"
+    assert not any(row[0] == "**iv**" for row in table)
+    assert cell(table, "constants", "skeleton", "paper:<br>NSODE") == "45.6"
 
 
 # --- the paper ----------------------------------------------------------------

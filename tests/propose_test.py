@@ -40,10 +40,10 @@ def result_of(proposer, series, beams, samples=0):
         [(x.t, x.y) for x in series], proposer.model.config.example_format
     )
     spread, params = proposer._spread(samples or beams)
-    fixed = proposer.model, proposer._table, samples or beams, spread, params, words, mask
+    fixed = proposer.model, proposer._table, samples or beams, spread
     if samples:
-        return jax.device_get(propose._sample(*fixed, jax.random.key(0)))
-    return jax.device_get(propose._beam(*fixed))
+        return jax.device_get(propose._sample(*fixed, params, words, mask, jax.random.key(0)))
+    return jax.device_get(propose._beam(*fixed, True, params, words, mask))
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
@@ -91,6 +91,28 @@ def test_a_batch_is_its_trajectories_alone(proposer):
         (alone,) = proposer.propose([series], beams=16)
         assert [e.skeleton for e, _ in alone] == [e.skeleton for e, _ in candidates]
         np.testing.assert_allclose([p for _, p in alone], [p for _, p in candidates], atol=1e-4)
+
+
+def test_the_papers_beams_stand_as_written(proposer):
+    """Repetitions and what is no formula stay in their places; the best beam is greedier."""
+    (free,), (ours,) = (
+        proposer.propose_freely(SERIES[:1], beams=64),
+        proposer.propose(SERIES[:1], beams=64),
+    )
+    assert len(free) == 64
+    laws = [law for law in free if law is not None]
+    assert len({law.skeleton for law in laws}) < len(laws)  # Near-copies are not merged.
+    assert len({law.skeleton for law in laws}) < len({law.skeleton for law, _ in ours})
+
+
+def test_what_is_no_formula_is_none(proposer):
+    vocabulary = proposer.vocabulary
+    plus, y = vocabulary.symbols.index("add"), vocabulary.symbols.index("y")
+    low = np.array([[[plus, y, vocabulary.eos], [y, y, vocabulary.eos], [y, vocabulary.eos, 0]]])
+    scores = np.array([[-1.0, -2.0, -3.0]])
+    result = propose.BeamResult(low, low, np.zeros(low.shape), scores, np.array([[3, 3, 2]]))
+    assert [law and law.infix for law, _ in proposer._written(result, 0)] == [None, None, "y"]
+    assert [law.infix for law, _ in proposer._candidates([result], 0)] == ["y"]
 
 
 def test_beams_and_samples_are_united(proposer):

@@ -21,14 +21,15 @@ class Odd(Task):
     die: tuple[int, ...] = ()
     broken: tuple[int, ...] = ()
 
-    def evaluate(self, place):
-        if place in self.hang:
+    def evaluate(self, places):
+        if set(places) & set(self.hang):
             time.sleep(600)
-        if place in self.die:
+        if set(places) & set(self.die):
             os.kill(os.getpid(), signal.SIGKILL)
-        if place in self.broken:
+        if set(places) & set(self.broken):
             raise ZeroDivisionError("a fault in the code")
-        return {**self.failed(place, "nothing found", 0.1), "process": os.getpid()}
+        more = {"process": os.getpid(), "batch": len(places)}
+        return [self.failed(place, "nothing found", 0.1) | more for place in places]
 
 
 def odd(**places):
@@ -66,3 +67,9 @@ def test_a_fault_of_ours_ends_the_run_and_keeps_what_was_done(tmp_path):
     lines = [json.loads(line) for line in Path(path).read_text().splitlines()]
     assert 0 < len(lines) <= 11
     assert len(run(odd(), tmp_path, processes=0)) == 12
+
+
+def test_a_batch_that_dies_is_tried_one_by_one(tmp_path):
+    results = run(odd(die=(5,)), tmp_path, processes=1, together=4)
+    assert [result.get("batch", 0) for result in results] == [4] * 4 + [1, 0, 1, 1] + [4] * 4
+    assert results[5]["error"].startswith("its process died")

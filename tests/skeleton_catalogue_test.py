@@ -6,14 +6,14 @@ import gzip
 import pytest
 
 from nsode_jax.expressions.canonical import canonicalize
+from nsode_jax.expressions.enumeration import enumerate_skeletons
+from nsode_jax.expressions.expression import Expression, Skeleton
 from nsode_jax.expressions.skeleton_catalogue import (
     Catalogue,
     compose,
     count_skeletons,
     shipped_catalogue,
 )
-from nsode_jax.expressions.enumeration import enumerate_skeletons
-from nsode_jax.expressions.expression import Expression, Skeleton
 
 
 @pytest.fixture(scope="module")

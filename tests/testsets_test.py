@@ -1,5 +1,6 @@
 """Test sets against the paper's table and the benchmark's own numbers."""
 
+import collections
 import functools
 import importlib.resources
 import json
@@ -8,11 +9,22 @@ import numpy as np
 import pytest
 from conditioning import value_and_error_bound
 
+from configs import small
+from nsode_jax.config import from_config_dict
+from nsode_jax.data.bank import SkeletonBank
 from nsode_jax.data.reserved_skeletons import held_out_keys, is_held_out, known_keys
-from nsode_jax.evaluation.draw_testsets import reserved_keys
-from nsode_jax.evaluation.testsets import TEST_SETS, NumericLaw, classic, odebench, textbook
+from nsode_jax.evaluation.draw_testsets import TRAINING_SKELETONS, reserved_keys
+from nsode_jax.evaluation.testsets import (
+    TEST_SETS,
+    NumericLaw,
+    classic,
+    odebench,
+    textbook,
+    write_drawn,
+)
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.expressions.operators import OPERATORS
 
 
 @functools.cache
@@ -47,12 +59,55 @@ def test_laws_and_their_canonical_forms_are_one(name):
 
 def test_reserved_keys_are_those_of_the_committed_sets():
     """In today's canonical form: else training would see again what is held out."""
-    sets = {n: [p.expression for p in problems_of(n)] for n in ("iv", "constants", "skeletons")}
-    keys = reserved_keys(sets)
+    keys = reserved_keys()
     assert set(keys["held_out"]) == held_out_keys()
     assert tuple(keys["known"]) == known_keys()
-    for law in sets["skeletons"]:
-        assert is_held_out(canonicalize(law).skeleton.key)
+    for problem in problems_of("skeletons"):
+        assert is_held_out(canonicalize(problem.expression).skeleton.key)
+
+
+@pytest.mark.parametrize(("name", "size", "most"), [("iv", 5793, 2000), ("constants", 2720, 1000)])
+def test_drawn_sets_keep_the_papers_rules(name, size, most):
+    skeletons = [problem.expression.skeleton for problem in problems_of(name)]
+    assert len(skeletons) == size == len({s.unsigned_key for s in skeletons})
+    operators = collections.Counter(sum(t in OPERATORS for t in s.tokens) for s in skeletons)
+    assert max(operators.values()) <= most
+    assert not any(is_held_out(s.key) for s in skeletons)
+
+
+def test_training_has_seen_what_is_presumed_known_and_nothing_held_out():
+    """In the shipped bank, up to signs, among the first that configs/small.py draws from."""
+    config = from_config_dict(small.get_config()).generation
+    assert config.num_skeletons >= TRAINING_SKELETONS
+    bank = SkeletonBank.load("base").first(TRAINING_SKELETONS)
+    trained = {key for key, _ in bank.work(config, "train")}
+    for name in ("iv", "constants", "iv-163"):
+        assert {canonicalize(p.expression).skeleton.key for p in problems_of(name)} <= trained
+    assert not any(is_held_out(key) for key in trained)
+
+
+def test_samples_begin_their_sets_and_iv_163_is_of_iv():
+    for name, of, size in (("iv-500", "iv", 500), ("constants-250", "constants", 250)):
+        assert problems_of(name) == problems_of(of)[:size]
+    small_set = problems_of("iv-163")
+    assert len(small_set) == 163 and set(small_set) <= set(problems_of("iv"))
+    counts = collections.Counter(problem.expression.complexity for problem in small_set)
+    assert max(counts.values()) <= 13
+    # A random order: what begins a set is as complex as the rest.
+    complexities = [problem.expression.complexity for problem in problems_of("iv")]
+    assert abs(np.mean(complexities[:500]) - np.mean(complexities)) < 0.35
+
+
+@pytest.mark.parametrize("name", ["iv", "constants", "skeletons", "iv-163-even"])
+def test_drawn_problems_have_solutions(name):
+    assert all(np.isfinite(problem.solve()).all() for problem in problems_of(name)[:40])
+
+
+def test_drawn_files_are_read_as_written(tmp_path):
+    rows = [(p.name, p.expression, p.y0) for p in problems_of("iv-163")]
+    write_drawn(tmp_path / "again.tsv", rows)
+    file = importlib.resources.files("nsode_jax.evaluation") / "data" / "iv-163.tsv"
+    assert (tmp_path / "again.tsv").read_text("utf-8") == file.read_text("utf-8")
 
 
 # The column "simplified" of the paper's table with more digits. Its logistic

@@ -1,4 +1,4 @@
-"""The command line `python -m nsode_jax.train`: refusals without a traceback."""
+"""The command line `python -m nsode_jax.train`: where a run lives, refusals without traceback."""
 
 import os
 import subprocess
@@ -8,6 +8,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+
+
+def train(*arguments, cwd=ROOT):
+    return subprocess.run(
+        [sys.executable, "-m", "nsode_jax.train", *arguments],
+        cwd=cwd,
+        env={**os.environ, "XLA_FLAGS": "", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
 
 
 @pytest.mark.parametrize(
@@ -20,14 +30,29 @@ ROOT = Path(__file__).parent.parent
 )
 def test_refusals_are_one_line(overrides, message, tmp_path):
     arguments = [o.format(folder=tmp_path) for o in overrides]
-    run = subprocess.run(
-        [sys.executable, "-m", "nsode_jax.train", "--config", "configs/smoke.py"]
-        + ["--workdir", str(tmp_path / "run"), *arguments],
-        cwd=ROOT,
-        env={**os.environ, "XLA_FLAGS": ""},
-        capture_output=True,
-        text=True,
-    )
+    workdir = ["--workdir", str(tmp_path / "run")]
+    run = train("--config", "configs/smoke.py", *workdir, *arguments)
     assert run.returncode == 2
     assert message in run.stderr
     assert "Traceback" not in run.stderr
+
+
+def test_a_run_lives_in_a_folder_named_after_its_config(smoke_config, tmp_path):
+    data = f"--config.training.data_dir={smoke_config.training.data_dir}"
+    run = train(
+        "--config",
+        str(ROOT / "configs" / "smoke.py"),
+        data,
+        "--config.training.steps=1",
+        cwd=tmp_path,
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.splitlines()[0] == "the run lives in runs/smoke"
+    assert (tmp_path / "runs" / "smoke" / "weights" / "model.json").is_file()
+
+
+def test_the_papers_config_says_how_to_make_its_data(tmp_path):
+    data = f"--config.training.data_dir={tmp_path}"
+    run = train("--config", str(ROOT / "configs" / "paper.py"), data, cwd=tmp_path)
+    assert run.returncode == 2 and run.stderr.count("\n") == 1
+    assert "python -m nsode_jax.generate --config configs/paper.py --data_dir" in run.stderr

@@ -2,9 +2,9 @@
 
 Two lists of keys ship with the package, one key a line. `held_out.txt` are those
 of the test set `skeletons`: no data set or bank contains them, whatever the signs
-of the constants. `known.txt` are those of the test sets `iv` and `constants`
-(paper, section 3.1): other initial values and constants of skeletons that were
-trained on. Both are in the canonical form of today (`evaluation/draw_testsets`).
+of the constants. `known.txt` are those of the test sets `iv`, `constants` (paper,
+section 3.1) and `iv-163-even`: other initial values and constants of skeletons that
+were trained on. Both are in the canonical form of today (`evaluation/draw_testsets`).
 """
 
 from __future__ import annotations

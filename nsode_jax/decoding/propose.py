@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -96,14 +96,10 @@ class Proposer:
         Returns:
           For each trajectory its candidates without repetitions.
         """
-        # Batches are filled up to a power of two: one compilation for each size.
-        pairs = [(x.t, x.y) for x in trajectories]
-        pairs += [pairs[-1]] * (_power_of_two(len(pairs)) - len(pairs))
-        words, mask = encode_trajectories(pairs, self.model.config.example_format)
+        words, mask = self._encoded(trajectories)
         results = []
         if beams:
-            spread, params = self._spread(beams)
-            results.append(_beam(self.model, self._table, beams, spread, params, words, mask))
+            results.append(self._beams(words, mask, beams, constrained=True))
         if samples:
             spread, params = self._spread(samples)
             key = jax.random.key(seed)
@@ -112,6 +108,34 @@ class Proposer:
             )
         results = jax.device_get(results)
         return [self._candidates(results, row) for row in range(len(trajectories))]
+
+    def propose_freely(
+        self, trajectories: Sequence[Trajectory], *, beams: int
+    ) -> list[list[Expression | None]]:
+        """Candidates of each trajectory by the paper's beam search, best first.
+
+        Nothing forbids what is no formula, and every token of the grid counts for itself.
+
+        Args:
+          trajectories: as for `propose`.
+          beams: width of the beam search.
+
+        Returns:
+          For each trajectory its finished beams as written: repetitions stay, and None
+          stands for a beam that is not one complete formula.
+        """
+        result = jax.device_get(self._beams(*self._encoded(trajectories), beams, constrained=False))
+        return [[law for law, _ in self._written(result, row)] for row in range(len(trajectories))]
+
+    def _encoded(self, trajectories: Sequence[Trajectory]) -> tuple[np.ndarray, np.ndarray]:
+        """Model input; batches are filled up to a power of two, as each size is compiled."""
+        pairs = [(x.t, x.y) for x in trajectories]
+        pairs += [pairs[-1]] * (_power_of_two(len(pairs)) - len(pairs))
+        return encode_trajectories(pairs, self.model.config.example_format)
+
+    def _beams(self, words, mask, beams: int, *, constrained: bool) -> BeamResult:
+        spread, params = self._spread(beams)
+        return _beam(self.model, self._table, beams, spread, constrained, params, words, mask)
 
     def _spread(self, rows: int) -> tuple[NamedSharding, Params]:
         """How [batch, rows] is split over devices, and the parameters on each of them."""
@@ -123,17 +147,23 @@ class Proposer:
     def _candidates(self, results: list[BeamResult], row: int) -> list[tuple[Expression, float]]:
         best: dict[Expression, float] = {}
         for result in results:
-            for low, fraction, log_probability in zip(
-                result.low[row], result.fraction[row], result.log_probability[row], strict=True
-            ):
-                if not np.isfinite(log_probability):
-                    continue
-                try:
-                    expression = self.vocabulary.decode(low, fraction)
-                except ExpressionError:
-                    continue
-                best[expression] = max(best.get(expression, -np.inf), float(log_probability))
+            for expression, log_probability in self._written(result, row):
+                if expression is not None:
+                    best[expression] = max(best.get(expression, -np.inf), log_probability)
         return sorted(best.items(), key=lambda item: -item[1])
+
+    def _written(self, result: BeamResult, row: int) -> Iterator[tuple[Expression | None, float]]:
+        """What the finished beams of a trajectory say, None for what is no formula."""
+        for low, fraction, log_probability in zip(
+            result.low[row], result.fraction[row], result.log_probability[row], strict=True
+        ):
+            if not np.isfinite(log_probability):
+                continue
+            try:
+                expression = self.vocabulary.decode(low, fraction)
+            except ExpressionError:
+                expression = None
+            yield expression, float(log_probability)
 
 
 def _power_of_two(size: int) -> int:
@@ -154,9 +184,16 @@ def _step_fn(model: Model, params: Params, memory: Any, spread: NamedSharding) -
     return step
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
+@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
 def _beam(
-    model: Model, table: TokenTable, beams: int, spread: NamedSharding, params, words, mask
+    model: Model,
+    table: TokenTable,
+    beams: int,
+    spread: NamedSharding,
+    constrained: bool,
+    params,
+    words,
+    mask,
 ) -> BeamResult:
     memory = model.encode(params, words, mask)
     batch = words.shape[0]
@@ -167,7 +204,8 @@ def _beam(
         batch=batch,
         beams=beams,
         max_length=model.config.max_length,
-        merge_constants=True,
+        grammar=constrained,
+        merge_constants=constrained,
     )
 
 

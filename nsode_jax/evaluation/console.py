@@ -27,7 +27,9 @@ def row(result: dict[str, Any]) -> str:
     formula, fit = f"({result['error']})", "-"
     if result["candidates"]:
         first = result["candidates"][0]
-        formula = Expression.from_infix(first["formula"]).rounded(3).infix
+        formula = "(no formula)"
+        if first["formula"] is not None:
+            formula = Expression.from_infix(first["formula"]).rounded(3).infix
         fit = "-" if first["r2"] is None else _number(first["r2"])
     return _COLUMNS.format(
         _shortened(result["name"], 28),

@@ -14,7 +14,6 @@ from nsode_jax.evaluation.tables import (
     recovery_by_complexity,
     top_k,
 )
-from nsode_jax.evaluation.testsets import TEST_SETS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,17 +21,19 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart; the
 # dashes tell the lines apart in print, and where they cover each other.
-_LINES = (
-    ("#0072B2", "-"),
-    ("#E69F00", (0, (7, 1.5))),
-    ("#009E73", (0, (5, 1.5, 1, 1.5))),
-    ("#56B4E9", (0, (3, 1.5))),
-    ("#D55E00", "-"),
-    ("#CC79A7", (0, (7, 1.5, 1, 1.5, 1, 1.5))),
-    ("#4d4d4d", (0, (1.5, 1.2))),
-)
-_STYLES = dict(zip(TEST_SETS, _LINES, strict=True))
-"""Of each test set, the same in all figures."""
+_STYLES = {
+    "iv": ("#0072B2", "-"),
+    "iv-500": ("#0072B2", "-"),
+    "constants": ("#E69F00", (0, (7, 1.5))),
+    "constants-250": ("#E69F00", (0, (7, 1.5))),
+    "skeletons": ("#009E73", (0, (5, 1.5, 1, 1.5))),
+    "iv-163": ("#56B4E9", (0, (3, 1.5))),
+    "iv-163-even": ("#999933", (0, (3, 1.5, 1, 1.5))),
+    "textbook": ("#D55E00", "-"),
+    "classic": ("#CC79A7", (0, (7, 1.5, 1, 1.5, 1, 1.5))),
+    "odebench": ("#4d4d4d", (0, (1.5, 1.2))),
+}
+"""Of each test set, the same in all figures; a sample is drawn as its whole set."""
 
 _PROBLEMS, _ANY, _FIRST = "#d9d9d9", "#56B4E9", "#0072B2"
 _WIDTH = 9.0  # Inches; a page of GitHub shows them at about 100 pixels each.

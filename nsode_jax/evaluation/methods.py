@@ -1,8 +1,9 @@
 """The methods that are compared: from observations to ranked laws.
 
-`nsode` is the paper's: what the network writes, ranked by its probability.
-`nsode+refine` is ours: the whole of `discover`. They never share a column. The others are
-the baselines of the paper and of today (`baselines.py`).
+`nsode` is the network alone: what its beam search writes, ranked by its probability.
+`nsode-paper` is the same network decoded as in the paper. `nsode+refine` is the whole of
+`discover`. They never share a column. The others are the baselines of the paper and of
+today (`baselines.py`).
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import sympy
@@ -29,6 +31,8 @@ from nsode_jax.expressions.expression import Expression, ExpressionError
 
 if TYPE_CHECKING:
     from nsode_jax.decoding.propose import Proposer
+    from nsode_jax.dynamics.trajectory import Trajectory
+    from nsode_jax.fitting.scaling import AffineView
 
 MOST_BEAMS = 1536
 """The paper's width of the beam search, and its largest k."""
@@ -41,12 +45,12 @@ class Answer:
     """A candidate of a method.
 
     Attributes:
-      expression: f.
+      expression: f; None if what the method wrote is no formula, which is a miss.
       solution_r2: share of the observations' variance that its solution explains, where
         the method says so.
     """
 
-    expression: Expression
+    expression: Expression | None
     solution_r2: float | None = None
 
 
@@ -54,13 +58,28 @@ class MethodError(Exception):
     """Why a method has no answer, in one line."""
 
 
+class Series(NamedTuple):
+    """What a method is given.
+
+    Attributes:
+      t, y: times and values, shape [time].
+      hints: what it is told of the truth, as arguments of its function.
+    """
+
+    t: Float[np.ndarray, " time"]
+    y: Float[np.ndarray, " time"]
+    hints: Mapping[str, Any] = types.MappingProxyType({})
+
+
+Outcome = Sequence[Answer] | MethodError
+"""Candidates for one series, best first, or why there are none."""
+
+
 @runtime_checkable
 class Fit(Protocol):
-    """Candidates for one series, best first, without repetitions."""
+    """The outcome for each of several series."""
 
-    def __call__(
-        self, t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"], **settings: Any
-    ) -> Sequence[Answer]: ...
+    def __call__(self, series: Sequence[Series], **settings: Any) -> Sequence[Outcome]: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,11 +88,12 @@ class Method:
 
     Attributes:
       title: its name for people.
-      fit: finds them. Raises MethodError.
+      fit: finds them.
       defaults: its settings beside the seed; `fit` takes these and the seed.
       wants_degree: whether it is told the highest power of y in the truth, as the paper
         told SINDy; never on ODEBench.
       uses_network: whether it needs JAX.
+      together: series that it is best given at once; the others take one after another.
     """
 
     title: str
@@ -81,37 +101,52 @@ class Method:
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     wants_degree: bool = False
     uses_network: bool = False
+    together: int = 1
 
 
 # --- ours ---------------------------------------------------------------------
 
 
-def nsode(
-    t: Float[np.ndarray, " time"],
-    y: Float[np.ndarray, " time"],
-    *,
-    weights: str,
-    beams: int,
-    seed: int,
-) -> list[Answer]:
-    """The network's beams, most probable first.
+def nsode(series: Sequence[Series], *, weights: str, beams: int, seed: int) -> list[list[Answer]]:
+    """The network's beams, most probable first; all series are decoded as one batch.
 
-    It reads one view of the series: as it is, if it is in the range of its training
+    It reads one view of each series: as it is, if it is in the range of its training
     (4 units of time, values up to 5), else scaled to it. The seed changes nothing.
     """
-    from nsode_jax.dynamics.trajectory import Trajectory
     from nsode_jax.fitting.scaling import candidate_views
 
-    trajectory = Trajectory(t, y)
-    view = candidate_views(trajectory, 1)[0]
-    (proposals,) = _network(weights).propose([view.apply(trajectory)], beams=beams, seed=seed)
-    laws: dict[Expression, None] = {}
-    for expression, _ in proposals:
+    trajectories = _trajectories(series)
+    views = [candidate_views(trajectory, 1)[0] for trajectory in trajectories]
+    seen = [view.apply(trajectory) for view, trajectory in zip(views, trajectories)]
+    proposals = _network(weights).propose(seen, beams=beams, seed=seed)
+    return [_restored(view, [law for law, _ in laws]) for view, laws in zip(views, proposals)]
+
+
+def _restored(view: AffineView, laws: Sequence[Expression]) -> list[Answer]:
+    found: dict[Expression, None] = {}
+    for law in laws:
         try:
-            laws.setdefault(view.restore(expression, absorb=False))
+            found.setdefault(view.restore(law, absorb=False))
         except (ExpressionError, TimeLimitExceeded):
             continue
-    return [Answer(law) for law in laws]
+    return [Answer(law) for law in found]
+
+
+def nsode_paper(
+    series: Sequence[Series], *, weights: str, beams: int, seed: int
+) -> list[list[Answer]]:
+    """The beams of the paper's decoding, all of them, as they are written.
+
+    No grammar, constants not merged, the series read as they are. The seed changes nothing.
+    """
+    written = _network(weights).propose_freely(_trajectories(series), beams=beams)
+    return [[Answer(law) for law in laws] for laws in written]
+
+
+def _trajectories(series: Sequence[Series]) -> list[Trajectory]:
+    from nsode_jax.dynamics.trajectory import Trajectory
+
+    return [Trajectory(one.t, one.y) for one in series]
 
 
 @functools.lru_cache(maxsize=1)
@@ -121,6 +156,23 @@ def _network(weights: str) -> Proposer:
     return Proposer.from_pretrained(weights)
 
 
+def _one_by_one(fit: Callable[..., Sequence[Answer]]) -> Fit:
+    """A method of one series, `fit(t, y, **settings)`, as one of several."""
+
+    @functools.wraps(fit)
+    def each(series: Sequence[Series], **settings: Any) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        for t, y, hints in series:
+            try:
+                outcomes.append(fit(t, y, **settings, **hints))
+            except MethodError as refusal:
+                outcomes.append(refusal)
+        return outcomes
+
+    return each
+
+
+@_one_by_one
 def nsode_refine(
     t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"], **settings: Any
 ) -> list[Answer]:
@@ -142,6 +194,7 @@ def nsode_refine(
 
 
 def _baseline(fit: Callable[..., list[Expression]]) -> Fit:
+    @_one_by_one
     @functools.wraps(fit)
     def wrapped(
         t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"], **settings: Any
@@ -174,8 +227,15 @@ def degree_of(law: Expression | None) -> int:
     return min(max([1, *powers]), _MAX_DEGREE)
 
 
+_NETWORK = {"weights": "small", "beams": MOST_BEAMS}
+_TOGETHER = 2
+"""Series in a batch; on a CPU more gain nothing, on an accelerator --batch can be larger."""
+
 METHODS: dict[str, Method] = {
-    "nsode": Method("NSODE", nsode, {"weights": "small", "beams": MOST_BEAMS}, uses_network=True),
+    "nsode": Method("NSODE", nsode, _NETWORK, uses_network=True, together=_TOGETHER),
+    "nsode-paper": Method(
+        "NSODE, paper's decoding", nsode_paper, _NETWORK, uses_network=True, together=_TOGETHER
+    ),
     "nsode+refine": Method(
         "NSODE + refine",
         nsode_refine,

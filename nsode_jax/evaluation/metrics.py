@@ -84,6 +84,8 @@ class Score:
         return bool(self.skeleton) and self.allclose
 
 
+_MISS = Score(skeleton=False, r2=-np.inf, allclose=False)
+
 METRICS = ("skeleton", "r2_high", "allclose", "skeleton_and_r2", "skeleton_and_allclose")
 
 
@@ -100,7 +102,7 @@ def score(
     law: Law,
     truth: Expression | None,
     points: Float[np.ndarray, " points"],
-    candidates: Sequence[Expression],
+    candidates: Sequence[Expression | None],
     always: int = 0,
 ) -> list[Score]:
     """What each candidate got right, in their order.
@@ -113,7 +115,7 @@ def score(
       truth: the same as an expression, or None where our operators cannot express it;
         then no structure is right.
       points: values of y at which f is compared, shape [points]; see `evaluation_points`.
-      candidates: the predictions, best first.
+      candidates: the predictions, best first; None is no formula, and right in nothing.
       always: so many structures of the first candidates are compared in any case.
     """
     values = law.evaluate(points)
@@ -121,6 +123,9 @@ def score(
     missing = {"skeleton", "skeleton_and_r2", "skeleton_and_allclose"}
     scores = []
     for place, candidate in enumerate(candidates):
+        if candidate is None:
+            scores.append(_MISS)
+            continue
         predicted = candidate.evaluate(points)
         found = Score(True, r2(values, predicted), allclose(values, predicted))
         if place < always or any(getattr(found, metric) for metric in missing):

@@ -1,4 +1,4 @@
-"""One problem, one method: observe the trajectory, find laws, score them against the truth."""
+"""Problems and a method: observe trajectories, find laws, score them against the truth."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ from jaxtyping import Float
 
 from nsode_jax.data.workers import usable_cores
 from nsode_jax.dynamics.solve import solve
-from nsode_jax.evaluation.methods import METHODS, Answer, MethodError, degree_of
+from nsode_jax.evaluation.methods import (
+    METHODS,
+    Answer,
+    MethodError,
+    Outcome,
+    Series,
+    degree_of,
+)
 from nsode_jax.evaluation.metrics import METRICS, Score, evaluation_points, first_rank, r2, score
 from nsode_jax.evaluation.testsets import Problem
 from nsode_jax.expressions.expression import Expression
@@ -50,44 +57,63 @@ def observe(
     return problem.t[kept], noisy[kept]
 
 
-def evaluate_problem(
-    problem: Problem, method: str, settings: dict[str, Any], noise: float = 0.0, drop: float = 0.0
-) -> dict[str, Any]:
-    """Finds laws for the problem's trajectory by one method and scores them.
+def evaluate_problems(
+    problems: Sequence[Problem],
+    method: str,
+    settings: dict[str, Any],
+    noise: float = 0.0,
+    drop: float = 0.0,
+) -> list[dict[str, Any]]:
+    """Finds laws for the problems' trajectories by one method, all at once, and scores them.
 
     Args:
-      problem: the law, its initial value and its time grid.
+      problems: laws, their initial values and time grids.
       method: a name in `METHODS`.
       settings: of the method, and `seed`.
       noise, drop: see `observe`.
 
     Returns:
-      One line of a result file. `rank` gives, for each metric, the first candidate that
-      satisfies it (from 1) or None; `candidates` holds the first ten and those; `error`
-      says why there are none. `reconstruction_r2` compares the first candidate's
+      A line of a result file for each. `rank` gives, for each metric, the first candidate
+      that satisfies it (from 1) or None; `candidates` holds the first ten and those;
+      `error` says why there are none. `reconstruction_r2` compares the first candidate's
       solution from the true initial value with the clean trajectory,
       `generalization_r2` the one from the problem's other initial value, if there is
       one; None where there is no solution. `seconds` is the method's time, scores not
-      included.
+      included, shared evenly by the problems.
     """
-    y = problem.solve()
-    t, observed = observe(problem, y, noise, drop, settings["seed"])
-    hints = {}
-    if METHODS[method].wants_degree:
-        # ODEBench's protocol selects without the truth; it is the set with a second start.
-        told = problem.other_y0 is None
-        hints["degree"] = degree_of(problem.expression) if told else None
-    answers, error = [], None
+    clean = [problem.solve() for problem in problems]
+    series = [
+        Series(*observe(problem, y, noise, drop, settings["seed"]), _hints(problem, method))
+        for problem, y in zip(problems, clean)
+    ]
     start = time.perf_counter()
-    try:
-        answers = METHODS[method].fit(t, observed, **settings, **hints)
-    except MethodError as refusal:
-        error = str(refusal)
-    seconds = time.perf_counter() - start
+    outcomes = METHODS[method].fit(series, **settings)
+    seconds = (time.perf_counter() - start) / len(problems)
+    return [
+        {
+            **describe(problem, method, settings, noise, drop),
+            "seconds": round(seconds, 3),
+            **_scored(problem, y, outcome),
+        }
+        for problem, y, outcome in zip(problems, clean, outcomes, strict=True)
+    ]
+
+
+def _hints(problem: Problem, method: str) -> dict[str, Any]:
+    if not METHODS[method].wants_degree:
+        return {}
+    # ODEBench's protocol selects without the truth; it is the set with a second start.
+    told = problem.other_y0 is None
+    return {"degree": degree_of(problem.expression) if told else None}
+
+
+def _scored(problem: Problem, y: Float[np.ndarray, " time"], outcome: Outcome) -> dict[str, Any]:
+    if isinstance(outcome, MethodError):
+        answers, error = [], str(outcome)
+    else:
+        answers, error = outcome, None if outcome else "the method has no candidates"
     return {
-        **describe(problem, method, settings, noise, drop),
-        "seconds": round(seconds, 3),
-        "error": error if answers or error else "the method has no candidates",
+        "error": error,
         **(_solution_scores(problem, y, answers[0].expression) if answers else {}),
         **_candidate_scores(problem, y, answers),
     }
@@ -131,11 +157,13 @@ def failed(
 
 
 def _solution_scores(
-    problem: Problem, y: Float[np.ndarray, " time"], law: Expression
+    problem: Problem, y: Float[np.ndarray, " time"], law: Expression | None
 ) -> dict[str, float | None]:
     """How well the law's solutions meet the clean ones, from both initial values."""
 
     def compare(truth: Float[np.ndarray, " time"], y0: float) -> float | None:
+        if law is None:
+            return None
         solution = solve(law, y0, problem.t, max_steps=_MAX_SOLVER_STEPS)
         return None if solution is None else _finite(r2(truth, solution))
 
@@ -166,10 +194,11 @@ def _candidate_scores(
 
 
 def _shown(rank: int, answer: Answer, score: Score) -> dict[str, Any]:
+    law = answer.expression
     return {
         "rank": rank,
-        "formula": answer.expression.infix,
-        "complexity": answer.expression.complexity,
+        "formula": None if law is None else law.infix,
+        "complexity": None if law is None else law.complexity,
         "solution_r2": answer.solution_r2,
         "r2": _finite(score.r2),
         "skeleton": score.skeleton,

@@ -25,6 +25,9 @@ PAPER_PROBLEMS = {
 """Size of each test set of the paper (section 3.1). It does not say how many `classic`
 has; all its percentages there are shares of 26, the number of functions of our list."""
 
+SAMPLES = {"iv-500": "iv", "constants-250": "constants"}
+"""Random samples of test sets, which stand beside the paper's numbers on the whole set."""
+
 GPLEARN_PARSING_SECONDS = 22.0
 """What the paper adds to GPLearn's seconds for reading its long formulas with SymPy."""
 

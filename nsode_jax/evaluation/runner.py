@@ -6,7 +6,6 @@ Results go to DIR/<method>/<set>.jsonl, one JSON line per problem as each ends.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
 import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from nsode_jax.evaluation.methods import METHODS
-from nsode_jax.evaluation.protocol import evaluate_problem, failed
+from nsode_jax.evaluation.protocol import evaluate_problems, failed
 from nsode_jax.evaluation.results import Data, problems
 from nsode_jax.system.files import write_atomically
 
@@ -46,11 +45,11 @@ class Task:
         """The file of the results below the folder `out`."""
         return out / self.method / self.data.file_name
 
-    def evaluate(self, place: int) -> Result:
-        """The result of one problem of the set."""
-        problem = problems(self.data.set)[place]
-        return evaluate_problem(
-            problem, self.method, self.settings, self.data.noise, self.data.drop
+    def evaluate(self, places: Sequence[int]) -> list[Result]:
+        """The results of some problems of the set, which the method is given at once."""
+        chosen = [problems(self.data.set)[place] for place in places]
+        return evaluate_problems(
+            chosen, self.method, self.settings, self.data.noise, self.data.drop
         )
 
     def failed(self, place: int, error: str, seconds: float) -> Result:
@@ -64,6 +63,7 @@ def run(
     out: Path,
     *,
     processes: int = 1,
+    together: int | None = None,
     time_limit: float | None = None,
     started: Callable[[int, int], None] = lambda done, of: None,
     finished: Callable[[Result], None] = lambda result: None,
@@ -73,9 +73,12 @@ def run(
     Args:
       task: what is to be done.
       out: folder of all results.
-      processes: problems at a time; 0 works in this process, without a time limit.
-      time_limit: seconds of wall time after which a problem is given up and counts as
-        a miss.
+      processes: worker processes; 0 works in this process, without a time limit.
+      together: problems that the method is given at once; by default as many as it is
+        best given.
+      time_limit: seconds of wall time, for each problem that a method is given, after
+        which they are given up. Several at once are then tried one by one; a single one
+        counts as a miss.
       started: called with the number of problems that are done already and of all.
       finished: called with each result, old ones first.
 
@@ -93,11 +96,14 @@ def run(
         finished(done[name])
     missing = [place for place, name in enumerate(names) if name not in done]
     path.parent.mkdir(parents=True, exist_ok=True)
-    for result in _evaluate_all(task, missing, processes, time_limit):
+    size = together or METHODS[task.method].together
+    batches = [missing[start : start + size] for start in range(0, len(missing), size)]
+    for results in _evaluate_all(task, batches, processes, time_limit):
         with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(result, allow_nan=False) + "\n")
-        done[result["name"]] = result
-        finished(result)
+            file.writelines(json.dumps(result, allow_nan=False) + "\n" for result in results)
+        for result in results:
+            done[result["name"]] = result
+            finished(result)
     return [done[name] for name in names]
 
 
@@ -129,44 +135,56 @@ def read_results(path: Path, task: Task) -> list[Result]:
 
 
 def _evaluate_all(
-    task: Task, places: Sequence[int], processes: int, time_limit: float | None
-) -> Iterator[Result]:
-    """Results as they come."""
+    task: Task, batches: Sequence[Sequence[int]], processes: int, time_limit: float | None
+) -> Iterator[list[Result]]:
+    """Results of the batches as they come."""
     if not processes:
-        yield from map(task.evaluate, places)
+        yield from map(task.evaluate, batches)
         return
     from pebble import ProcessPool
 
     pool = ProcessPool(
-        max_workers=min(processes, len(places)) or 1,
+        max_workers=min(processes, len(batches)) or 1,
         initializer=_start_worker,
         initargs=[METHODS[task.method].uses_network],
         context=multiprocessing.get_context("spawn"),  # Threads of JAX do not survive a fork.
     )
+
+    def schedule(batches: Sequence[Sequence[int]]) -> Iterator[list[Result]]:
+        futures = {}
+        for batch in batches:
+            limit = None if time_limit is None else time_limit * len(batch)
+            futures[pool.schedule(task.evaluate, args=[batch], timeout=limit)] = batch
+        for future in as_completed(futures):
+            batch = futures[future]
+            results = _outcome(future, task, batch, time_limit)
+            if results is None:  # One of them is to blame: the others must not suffer for it.
+                yield from schedule([[place] for place in batch])
+            else:
+                yield results
+
     with pool:
         try:
-            futures = {
-                pool.schedule(task.evaluate, args=[place], timeout=time_limit): place
-                for place in places
-            }
-            for future in as_completed(futures):
-                yield _outcome(future, functools.partial(task.failed, futures[future]), time_limit)
+            yield from schedule(batches)
         except BaseException:
             pool.stop()  # Else leaving the block would wait for all that are scheduled.
             raise
 
 
 def _outcome(
-    future: Future, failed: Callable[[str, float], Result], time_limit: float | None
-) -> Result:
+    future: Future, task: Task, batch: Sequence[int], time_limit: float | None
+) -> list[Result] | None:
+    """The results of a batch, or None for several problems that were not finished."""
     from pebble import ProcessExpired
 
     try:
         return future.result()
-    except TimeoutError:
-        return failed(f"not finished in {time_limit:g} s", time_limit)
-    except ProcessExpired as error:
-        return failed(f"its process died with exit code {error.exitcode}", 0.0)
+    except (TimeoutError, ProcessExpired) as error:
+        if len(batch) > 1:
+            return None
+        if isinstance(error, ProcessExpired):
+            return [task.failed(*batch, f"its process died with exit code {error.exitcode}", 0.0)]
+        return [task.failed(*batch, f"not finished in {time_limit:g} s", time_limit)]
 
 
 def _start_worker(uses_network: bool) -> None:

@@ -45,6 +45,9 @@ _EQUAL_RTOL = 1e-10
 _FIT_STARTS, _FIT_ITERATIONS = 12, 60
 _STEP, _LONGEST_STEP = 1e-7, 2.0  # Of the logarithms of constants.
 _SOLVED = 1e-22
+_HOPELESS = 1e-2
+"""Sum of squared relative errors from which on no rounding makes a fit exact."""
+_PATIENCE = 12  # Steps in which a start must come nearer by half, or it is given up.
 _MERGED = 1e-4
 """Singular values below count as none; where parts merge, errors vanish with the square."""
 _DOMAIN_DRAWS = 24
@@ -218,7 +221,7 @@ def _matches(truth: Expression, skeleton: Skeleton) -> Iterator[Float[np.ndarray
     found: list[dict] = []
     try:
         with time_limit(_MATCH_SECONDS):
-            target, marked = to_sympy(truth), to_sympy(skeleton.with_constants(markers))
+            target, marked = _as_sympy(truth), to_sympy(skeleton.with_constants(markers))
             replacements = {}
             for marker, wildcard in zip(markers, wildcards):
                 replacements[sympy.Float(marker)] = wildcard
@@ -240,6 +243,11 @@ def _matches(truth: Expression, skeleton: Skeleton) -> Iterator[Float[np.ndarray
             yield np.array([float(match[wildcard]) for wildcard in wildcards])
         except (KeyError, TypeError):
             continue
+
+
+@functools.lru_cache(maxsize=16)
+def _as_sympy(truth: Expression) -> sympy.Expr:
+    return to_sympy(truth)
 
 
 def _same_parts(expression: sympy.Expr, pattern: sympy.Expr) -> bool:
@@ -278,7 +286,10 @@ def _fits(target: _Target, prediction: Expression) -> Iterator[Float[np.ndarray,
     starts = random.normal(0.0, 1.0, (_FIT_STARTS, signs.size))
     starts[0], starts[1] = np.log(np.where(own == 0.0, 1.0, own)), np.log(others)
     logs, errors = _levenberg_marquardt(residuals, starts)
-    for found in logs[np.argsort(errors)]:
+    for place in np.argsort(errors):
+        found = logs[place]
+        if errors[place] > _HOPELESS:
+            return
         if np.isfinite(found).all() and np.abs(found).max() < 30.0:
             yield signs * np.exp(found)
 
@@ -314,14 +325,17 @@ def _levenberg_marquardt(
     Returns:
       Where each start led, and the sum of squares there.
     """
-    x, count, n = starts.copy(), *starts.shape
-    damping = np.full(count, 1e-2)
+    ends, errors = starts.copy(), np.full(len(starts), np.inf)
+    alive = np.arange(len(starts))  # Where each of the rows below has started.
+    x, n = starts.copy(), starts.shape[1]
+    damping = np.full(len(starts), 1e-2)
     at = residuals(x)
     error = (at**2).sum(axis=1)
+    history = [error]
     for _ in range(_FIT_ITERATIONS):
         # [starts, n, n] shifted copies --> one call.
-        shifted = residuals((x[:, None, :] + _STEP * np.eye(n)).reshape(count * n, n))
-        jacobian = (shifted.reshape(count, n, -1) - at[:, None, :]) / _STEP
+        shifted = residuals((x[:, None, :] + _STEP * np.eye(n)).reshape(len(x) * n, n))
+        jacobian = (shifted.reshape(len(x), n, -1) - at[:, None, :]) / _STEP
         normal = jacobian @ jacobian.transpose(0, 2, 1)
         diagonal = np.einsum("snn->sn", normal)
         floor = 1e-12 * diagonal.max(axis=1, keepdims=True) + 1e-300
@@ -333,12 +347,18 @@ def _levenberg_marquardt(
         error_moved = (at_moved**2).sum(axis=1)
         better = error_moved < error
         x[better], at[better] = moved[better], at_moved[better]
-        settled = ~better | (error_moved > (1.0 - 1e-6) * error)
         error = np.where(better, error_moved, error)
         damping = np.clip(np.where(better, 0.1 * damping, 5.0 * damping), 1e-12, 1e8)
-        if error.min() < _SOLVED or (settled & (damping > 1e3)).all():
+        ends[alive], errors[alive] = x, error
+        history = [*history[-_PATIENCE:], error]
+        stuck = error > 0.5 * history[0] if len(history) > _PATIENCE else np.zeros(len(x), bool)
+        if error.min() < _SOLVED or stuck.all():
             break
-    return x, error
+        if stuck.any():
+            alive, x, at, error, damping, *history = (
+                values[~stuck] for values in (alive, x, at, error, damping, *history)
+            )
+    return ends, errors
 
 
 # --- the check ----------------------------------------------------------------

@@ -22,6 +22,7 @@ from nsode_jax.evaluation.published import (
     GPLEARN_PARSING_SECONDS,
     PAPER_METHODS,
     PAPER_PROBLEMS,
+    SAMPLES,
     SECONDS,
     paper_value,
 )
@@ -120,7 +121,8 @@ def odebench_cells(run: Run) -> Iterator[Cell]:
 
 
 def paper_cells(name: str) -> Iterator[Cell]:
-    """The paper's numbers on a test set."""
+    """The paper's numbers on a test set; on the whole one for a random sample."""
+    name = SAMPLES.get(name, name)
     problems = PAPER_PROBLEMS.get(name, 0)
     for method in PAPER_METHODS:
         for metric in (*METRICS, SECONDS):
@@ -344,7 +346,8 @@ def _of(column: _Column, metric: str) -> _Column:
 def _problems_text(column: _Column, here: dict[str, Run], data: Data) -> str:
     if column.source == PAPER:
         known = any(cell.method == column.method for cell in paper_cells(data.set))
-        return str(PAPER_PROBLEMS[data.set]) if known and data.clean else NOTHING
+        of = PAPER_PROBLEMS.get(SAMPLES.get(data.set, data.set))
+        return str(of) if known and data.clean else NOTHING
     if column.method not in here:
         return NOTHING
     run = here[column.method]

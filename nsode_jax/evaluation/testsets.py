@@ -1,9 +1,10 @@
 """Test sets: equations whose law is known, with initial values and time grids.
 
 `textbook` and `classic` are the paper's (section 3.1, appendix D). `iv`,
-`constants`, `skeletons` and `iv-163` are drawn as the paper's were, in smaller
-numbers, and committed (`draw_testsets`). `odebench` is the one-dimensional part of
-ODEBench (d'Ascoli et al. 2024).
+`constants`, `skeletons` and `iv-163` are drawn by the paper's rules and committed
+(`draw_testsets`); `iv-500` and `constants-250` are random samples of two of them, for
+methods that take long. `iv-163-even` is an older draw of iv-163. `odebench` is the
+one-dimensional part of ODEBench (d'Ascoli et al. 2024).
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import dataclasses
 import importlib.resources
 import json
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import numpy as np
 import scipy.special
@@ -186,24 +188,39 @@ def odebench() -> tuple[Problem, ...]:
     return tuple(problems)
 
 
-def _drawn(name: str) -> Callable[[], tuple[Problem, ...]]:
-    def problems() -> tuple[Problem, ...]:
-        return tuple(
-            Problem(entry["name"], Expression.from_infix(entry["f"]), entry["y0"])
-            for entry in _read(f"{name}.json")
-        )
+def _drawn(name: str, first: int | None = None) -> Callable[[], tuple[Problem, ...]]:
+    """A committed set, or its first problems: a random sample, as the order is random."""
 
-    problems.__doc__ = f"The committed test set {name}; see `draw_testsets`."
+    def problems() -> tuple[Problem, ...]:
+        rows = [line.split("\t") for line in _text(f"{name}.tsv").splitlines()[:first]]
+        return tuple(Problem(row[0], Expression.from_infix(row[2]), float(row[1])) for row in rows)
+
     return problems
 
 
+def write_drawn(path: Path, rows: Iterable[tuple[str, Expression, float]]) -> None:
+    """Writes problems as `_drawn` reads them: a line each of name, y0 and f, between tabs."""
+    lines = (f"{name}\t{y0!r}\t{law.infix}\n" for name, law, y0 in rows)
+    path.write_text("".join(lines), encoding="utf-8")
+
+
 def _read(file_name: str) -> list[dict]:
+    return json.loads(_text(file_name))["equations"]
+
+
+def _text(file_name: str) -> str:
     file = importlib.resources.files("nsode_jax.evaluation") / "data" / file_name
-    return json.loads(file.read_text(encoding="utf-8"))["equations"]
+    return file.read_text(encoding="utf-8")
 
 
 TEST_SETS: dict[str, Callable[[], tuple[Problem, ...]]] = {
-    **{name: _drawn(name) for name in ("iv", "constants", "skeletons", "iv-163")},
+    "iv": _drawn("iv"),
+    "iv-500": _drawn("iv", first=500),
+    "constants": _drawn("constants"),
+    "constants-250": _drawn("constants", first=250),
+    "skeletons": _drawn("skeletons"),
+    "iv-163": _drawn("iv-163"),
+    "iv-163-even": _drawn("iv-163-even"),
     "textbook": textbook,
     "classic": classic,
     "odebench": odebench,
