@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -155,7 +156,7 @@ _SUCCESS = "Integration successful."
 
 def solutions(
     expression: Expression,
-    initial_values: Float[np.ndarray, " n"],
+    initial_values: Sequence[float] | Float[np.ndarray, " n"],
     t: Float[np.ndarray, " time"],
     *,
     method: str = "lsoda",
@@ -206,7 +207,7 @@ def solutions(
 
 def derivative_error(
     expression: Expression, y: Float[np.ndarray, "*n time"], step: float
-) -> Float[np.ndarray, "*n"]:
+) -> Float[np.ndarray, "*n"] | np.float64:
     """Largest difference between f(y) and a finite difference of y.
 
     Args:
@@ -227,7 +228,7 @@ def derivative_error(
 
 def trusted_solutions(
     expression: Expression,
-    initial_values: Float[np.ndarray, " n"],
+    initial_values: Sequence[float] | Float[np.ndarray, " n"],
     config: SolverConfig,
     t: Float[np.ndarray, " time"] | None = None,
 ) -> list[Float[np.ndarray, " time"] | None]:
