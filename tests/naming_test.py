@@ -84,7 +84,7 @@ def test_a_fitted_exponent_is_named_as_the_simpler_law_only_where_it_is_one():
     assert len(richards.parameters) == 3
 
 
-@pytest.mark.parametrize("scale", [1e-12, 1e-3, 1e6, 1e12])
+@pytest.mark.parametrize("scale", [1e-12, 1e12])
 @pytest.mark.parametrize("rate", [1e-9, 1e6])
 def test_scales_do_not_matter(scale, rate):
     for law, values in (("logistic growth (Verhulst)", [rate, scale]), (BUDWORM, None)):

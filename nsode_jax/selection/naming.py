@@ -27,8 +27,8 @@ SAME = 1e-4
 """Laws whose f differs by less than this share of its largest value are not told apart."""
 
 _PLACES = 64
-_STARTS = 16
-_SAME_MINIMUM = 3
+_STARTS = 32
+_SAME_MINIMUM = 6
 _SPREAD = 1.0
 _MOST_STEPS = 50
 _NEARLY_PLAIN = 0.02
