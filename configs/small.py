@@ -4,7 +4,12 @@
 
 Its data are drawn as training goes, with noise, gaps, short windows and series of 8
 points and up, from a narrower prior than base.py's: a model of this size, trained for so
-long, found twice as many of ODEBench's skeletons with it.
+long, found twice as many of ODEBench's skeletons with it. Half of the equations are the
+paper's trees of up to five operators, half the forms that known laws take.
+
+    bash launch/train_in_background.sh
+
+trains it on for days, from weights that have seen most.
 """
 
 from ml_collections import ConfigDict
@@ -21,6 +26,7 @@ def get_config() -> ConfigDict:
         min_time=0.0,
         heavy_initial_share=0.0,
         rescaled_share=0.0,
+        fresh_law_share=0.5,
     )
     config.prior.update(max_operators=5, size_weights=(1.0, 1.0, 1.0, 1.0, 1.0), min_constant=1e-2)
     config.corruption.update(sparse_share=0.4, dropped_share=0.0, window_share=0.25)

@@ -215,10 +215,12 @@ def schedule(
     steps = int(max(seconds - best["compile_seconds"], 1.0) * rate / batch_size)
     steps = max(min(steps, max_steps or steps), 1)
     part = max(steps // _PARTS, 1)
+    share = config.training.decay_steps / config.training.steps
     return {
         "batch_size": batch_size,
         "steps": steps,
         "warmup_steps": max(min(config.training.warmup_steps, steps // 20), 1),
+        "decay_steps": round(share * steps),
         "max_seconds": round(seconds, 1),
         "validate_every": part,
         "validation_batches": max(_VALIDATION_EXAMPLES // batch_size, 1) if not max_steps else 1,

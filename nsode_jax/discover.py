@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import re
 import shutil
 import sys
 import textwrap
@@ -24,10 +23,11 @@ from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError, count
 
 # JAX and the model are imported only once the input is known to be good, so that
 # a mistyped file name is answered at once.
+from nsode_jax.reporting.formatting import time_text
 from nsode_jax.tables.table import Measurements, read_measurements
 
 if TYPE_CHECKING:
-    from nsode_jax.reporting.result import Discovery
+    from nsode_jax.reporting.discovery import Discovery
 
 PROGRAM = "nsode_jax.discover"
 # Of the pipeline, which is slow to import.
@@ -80,13 +80,16 @@ def _run(argv: Sequence[str] | None) -> int:
     start = min(trajectory.t[0] for trajectory in trajectories)
     end = max(trajectory.t[-1] for trajectory in trajectories)
     several = f", {len(trajectories)} series" if len(trajectories) > 1 else ""
-    print(f"{points} of {names[1]} over {names[0]} from {start:g} to {end:g}{several}", flush=True)
+    span = f"from {time_text(start)} to {time_text(end)}"
+    print(f"{points} of {names[1]} over {names[0]} {span}{several}", flush=True)
 
     discovery = _discover(trajectories, options)
     if discovery is None:
         return 1
-    print(f"\n{table(discovery, options.candidates, _columns())}\n")
-    print(law(discovery, *names))
+    from nsode_jax.reporting.text import law_text, table_text
+
+    print(f"\n{table_text(discovery, options.candidates, _columns())}\n")
+    print(law_text(discovery, *names))
     for note in discovery.notes:
         if note not in notes:
             print(_note(note))
@@ -156,7 +159,7 @@ def _parser() -> argparse.ArgumentParser:
         "--weights",
         default="small",
         metavar="NAME",
-        help="the network: shipped weights, or a folder (%(default)s)",
+        help="network weights: shipped ones, or a folder (%(default)s)",
     )
     add(
         "--beams",
@@ -301,66 +304,6 @@ class _Progress:
 
 
 # --- what is printed ---------------------------------------------------------
-
-
-def table(discovery: Discovery, rows: int, columns: int | None = None) -> str:
-    """The best candidates as aligned text: rank, weight, R2, complexity, formula f(y).
-
-    Args:
-      discovery: what was found.
-      rows: most candidates shown.
-      columns: formulas are cut to this width; None: never.
-    """
-    from nsode_jax.reporting.report import r2_text, weight_text
-
-    lines = [("rank", "weight", "R2", "complexity", "dy/dt =")]
-    for rank, candidate in enumerate(discovery.candidates[:rows], start=1):
-        r2, weight = r2_text(candidate.r2), weight_text(candidate.weight)
-        size, formula = str(candidate.complexity), candidate.rounded().infix
-        lines.append((str(rank), weight, r2, size, formula))
-    widths = [max(map(len, column)) for column in list(zip(*lines))[:-1]]
-    text = [
-        "  ".join([*(cell.rjust(width) for cell, width in zip(line, widths)), line[-1]])
-        for line in lines
-    ]
-    return "\n".join(
-        line if columns is None or len(line) <= columns else f"{line[: columns - 3]}..."
-        for line in text
-    )
-
-
-def law(discovery: Discovery, time_name: str, value_name: str) -> str:
-    """The best law in the words of the file, its start, constants and fixed points."""
-    from nsode_jax.reporting.analysis import find_fixed_points
-    from nsode_jax.reporting.report import constants_as_shown, r2_text, value_with_error
-
-    best = discovery.best
-    t, y = _as_symbol(time_name), _as_symbol(value_name)
-    formula = re.sub(r"\by\b", lambda _: y, best.rounded().infix)
-    lines = [
-        f"d{y}/d{t} = {formula}",
-        f"with {y} = {best.y0:.4g} at {t} = {best.start_time:g}, R2 = {r2_text(best.r2)}, "
-        f"residual {best.residual_rms:.3g}",
-    ]
-    constants = [
-        value_with_error(value, error)
-        for value, error, *_ in constants_as_shown(best)
-        if error != 0.0
-    ]
-    points = []
-    for point in find_fixed_points(discovery):
-        kind = "stable" if point.stable else "unstable"
-        where = "" if point.observed else ", beyond the data"
-        points.append(f"{value_with_error(point.y, point.standard_error)} ({kind}{where})")
-    for name, entries in (("constants", constants), ("fixed points", points)):
-        if entries:
-            lines += [f"{name}:", *(f"  {entry}" for entry in entries)]
-    return "\n".join(lines)
-
-
-def _as_symbol(name: str) -> str:
-    """A name that cannot be mistaken for a part of the formula."""
-    return name if name.isidentifier() else f"[{name}]"
 
 
 def _note(text: str) -> str:

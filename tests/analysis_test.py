@@ -14,7 +14,8 @@ from nsode_jax.reporting.analysis import (
     residuals,
     slopes,
 )
-from nsode_jax.reporting.result import Candidate, Discovery
+from nsode_jax.reporting.discovery import Discovery
+from nsode_jax.reporting.result import Candidate
 
 T = np.linspace(0, 10, 40)
 

@@ -47,6 +47,18 @@ def canonical_sample(prior, count, seed=0):
     return found
 
 
+def assert_same(first, second):
+    """The same tree, and constants to rounding: processors differ in the last digits of exp(3)."""
+
+    def of_kind(kind):
+        return [[t for t in e.prefix if isinstance(t, kind)] for e in (first, second)]
+
+    assert [isinstance(t, str) for t in first.prefix] == [isinstance(t, str) for t in second.prefix]
+    assert of_kind(str)[0] == of_kind(str)[1]
+    constants, others = of_kind(float)
+    assert constants == pytest.approx(others, rel=1e-14)
+
+
 @pytest.mark.parametrize(
     ("text", "canonical"),
     [
@@ -76,6 +88,8 @@ def canonical_sample(prior, count, seed=0):
         ("(y**1.5)**sin(y)", "y**(1.5*sin(y))"),
         ("1/sqrt(1/y)", "sqrt(y)"),
         ("log(y**2)", "log(y**2)"),
+        ("log(y**y)", "log(y)*y"),
+        ("(sin(y)**y)**1.5", "sin(y)**(1.5*y)"),
         ("log(1/y**3) + log(sqrt(y))", "-2.5*log(y)"),
         ("(2*y)**2.5", "5.656854249492381*y**2.5"),
         ("(y*sin(y))**2", "sin(y)**2*y**2"),
@@ -101,7 +115,7 @@ def canonical_sample(prior, count, seed=0):
     ],
 )
 def test_canonical_form(text, canonical):
-    assert canonicalize(Expression.from_infix(text)).infix == canonical
+    assert_same(canonicalize(Expression.from_infix(text)), Expression.from_infix(canonical))
 
 
 @pytest.mark.parametrize(
@@ -130,7 +144,7 @@ def test_canonical_form(text, canonical):
 )
 def test_equal_expressions_have_one_form(pair):
     first, second = (canonicalize(Expression.from_infix(text)) for text in pair)
-    assert first == second
+    assert_same(first, second)
 
 
 @pytest.mark.parametrize(

@@ -1,88 +1,128 @@
-"""The catalogue that ships, and files of catalogues."""
+"""Every entry of the table can be read, is dimensionally right and has no constant to spare."""
 
-import collections
-import gzip
-
+import numpy as np
 import pytest
 
-from nsode_jax.expressions.canonical import canonicalize
-from nsode_jax.expressions.catalogue import (
-    Catalogue,
-    compose,
-    count_skeletons,
-    shipped_catalogue,
+from nsode_jax.selection.catalogue import Catalogue, CatalogueError, NamedLaw
+from nsode_jax.selection.form import form_of
+
+LAWS = Catalogue.load().laws
+ENTRY = {
+    "name": "growth",
+    "field": "growth",
+    "reference": "somebody 1800",
+    "formula": "r*y*(1 - y/K)",
+    "frequency": 3,
+    "parameters": {"r": ["rate", "+", "1/time"], "K": ["capacity", "+", "value"]},
+}
+
+
+def _places(law: NamedLaw, values: list[float]) -> np.ndarray:
+    """Values of y at which the law is defined."""
+    y = np.concatenate([np.geomspace(0.02, 0.95, 40), np.geomspace(1.05, 40.0, 40)])
+    return y[np.isfinite(law.formula.evaluate(values, y))]
+
+
+def test_there_are_many_laws_of_many_fields_each_once():
+    assert len(LAWS) >= 80
+    assert len(Catalogue.load().fields) >= 8
+    assert len({law.name for law in LAWS}) == len(LAWS)
+    assert {law.frequency for law in LAWS} == {1, 3, 10, 30}
+    assert all(law.reference and law.field for law in LAWS)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
+def test_the_parameters_are_determined_by_f(law):
+    rng = np.random.default_rng(1)
+    draws = [law.draw(rng) for _ in range(4)]
+    assert all(map(law.admits, draws))
+    assert max(_independence(law, values) for values in draws) > 1e-6
+
+
+def _independence(law: NamedLaw, values: list[float]) -> float:
+    """How far f's derivatives by the parameters are from linearly dependent, at most 1."""
+    y = _places(law, values)
+    columns = []
+    for i, value in enumerate(values):
+        step = 1e-6 * abs(value)
+        above, below = list(values), list(values)
+        above[i], below[i] = value + step, value - step
+        columns.append((law.formula.evaluate(above, y) - law.formula.evaluate(below, y)) / step)
+    tangent = np.array(columns)
+    tangent = tangent[:, np.isfinite(tangent).all(axis=0)]
+    if tangent.shape[1] < 10:
+        return 0.0
+    tangent = tangent / np.linalg.norm(tangent, axis=1, keepdims=True)
+    return float(np.linalg.svd(tangent, compute_uv=False)[-1])
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
+def test_units_fit_the_formula(law):
+    rng = np.random.default_rng(2)
+    values = law.draw(rng)
+    by_name = dict(zip(law.formula.names, values))
+    dimensions = [p.dimension(by_name) for p in law.parameters]
+    # Only of a dimensionless y does no parameter hold its unit.
+    value = 1.7 if any(of_value for of_value, _ in dimensions) else 1.0
+    time = 2.3
+    scaled = [v * value**a * time**b for v, (a, b) in zip(values, dimensions)]
+    y = _places(law, values)
+    np.testing.assert_allclose(
+        law.formula.evaluate(scaled, value * y),
+        law.formula.evaluate(values, y) * value / time,
+        rtol=1e-8,
+        atol=1e-8 * np.abs(law.formula.evaluate(values, y)).max(),
+    )
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
+def test_a_law_is_found_by_its_form(law):
+    rng = np.random.default_rng(3)
+    by_form = Catalogue.load().by_form
+    for _ in range(3):
+        assert law in by_form[form_of(law.formula.with_values(law.draw(rng)))]
+
+
+def test_a_field_can_be_left_out():
+    catalogue = Catalogue.load().without_fields("ecology", "heat")
+    assert "ecology" not in catalogue.fields
+    assert len(catalogue.laws) < len(LAWS)
+    with pytest.raises(ValueError, match="astrology"):
+        catalogue.without_fields("astrology")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"formula": "r*y*(1 - y/K"}, "growth: cannot read"),
+        ({"formula": "r*y"}, "parameters"),
+        ({"parameters": {"r": ["rate", "-", "1/time"], "K": ["size", "+", "value"]}}, "sign of r"),
+        ({"parameters": {"r": ["rate", "+", "1/hour"], "K": ["size", "+", "value"]}}, "1/hour"),
+        ({"parameters": {"r": ["rate", "+"], "K": ["size", "+", "value"]}}, "growth"),
+        ({"frequency": "often"}, "often"),
+    ],
 )
-from nsode_jax.expressions.enumeration import enumerate_skeletons
-from nsode_jax.expressions.expression import Expression, Skeleton
+def test_a_bad_entry_is_named(change, message):
+    NamedLaw.from_entry(ENTRY)
+    with pytest.raises(CatalogueError, match=message):
+        NamedLaw.from_entry(ENTRY | change)
 
 
-@pytest.fixture(scope="module")
-def small():
-    counts = count_skeletons(0, trees=3000)
-    return compose(enumerate_skeletons(4), counts, beyond=50, trees=3000)
-
-
-def test_the_shipped_catalogue_is_complete():
-    catalogue = shipped_catalogue()
-    assert catalogue.complete_to >= 7
-    levels = enumerate_skeletons(5)
-    assert set(catalogue.skeletons_up_to(5)) == {key for level in levels for key in level}
-    assert len(set(catalogue.keys)) == len(catalogue.keys) == len(catalogue.frequencies)
-    sizes = [len(key.split()) for key in catalogue.skeletons_up_to(7)]
-    assert sizes == sorted(sizes) and len(sizes) > 30_000
-
-
-def test_commonest_come_first(small):
-    frequency = dict(zip(small.keys, small.frequencies))
-    for symbols in (3, 4):
-        level = [key for key in small.keys if len(key.split()) == symbols]
-        assert [frequency[key] for key in level] == sorted(map(frequency.get, level), reverse=True)
-    beyond = small.commonest_beyond(4, 50)
-    assert len(beyond) == 50 and all(len(key.split()) > 4 for key in beyond)
-    assert [frequency[key] for key in beyond] == sorted(map(frequency.get, beyond), reverse=True)
-    assert small.keys[-50:] == beyond
-    assert small.commonest_beyond(4, 3) == beyond[:3]
-
-
-def test_a_size_that_is_not_complete_is_refused(small):
-    with pytest.raises(ValueError, match="complete up to 4 symbols, not 5"):
-        small.skeletons_up_to(5)
-
-
-def test_an_alphabet_of_ones_own(small):
-    without_waves = small.with_operators("add sub mul div pow exp log".split())
-    assert 0 < len(without_waves.keys) < len(small.keys)
-    assert not any({"sin", "cos", "sqrt"} & set(key.split()) for key in without_waves.keys)
-    assert "add mul c y c" not in without_waves.skeletons_up_to(4)
-    assert "add exp y c" in without_waves.skeletons_up_to(4)
-
-
-def test_counts_do_not_depend_on_how_the_work_is_shared():
-    counts = count_skeletons(3, trees=400)
-    assert counts == count_skeletons(3, trees=400)
-    assert counts != count_skeletons(4, trees=400)
-    assert isinstance(counts, collections.Counter)
-    assert all("-c" not in key and "y" in Skeleton.from_key(key).tokens for key in counts)
-
-
-def test_round_trip_and_damage(small, tmp_path):
-    path = tmp_path / "small.gz"
-    small.save(path)
-    data = path.read_bytes()
-    again = Catalogue.load(path)
-    assert (again.keys, again.frequencies) == (small.keys, small.frequencies)
-    assert (again.complete_to, again.trees) == (4, 3000)
-    again.save(path)
-    assert path.read_bytes() == data
-    text = gzip.decompress(data).decode()
-    for damaged in (data[:100], b"none", gzip.compress(text.replace("sin", "cos").encode())):
-        path.write_bytes(damaged)
-        with pytest.raises(ValueError, match="damaged"):
-            Catalogue.load(path)
-
-
-def test_common_laws_are_in_the_catalogue():
-    keys = set(shipped_catalogue().keys)
-    laws = ("0.3*y - 0.1*y**2", "2*y/(1 + y) - 0.3*y", "y*(1 - y)*(y - 0.3)", "2*exp(-y) - 0.4*y")
-    for law in laws:
-        assert canonicalize(Expression.from_infix(law)).skeleton.unsigned_key in keys, law
+def test_an_order_is_kept():
+    law = NamedLaw.from_entry(
+        ENTRY
+        | {
+            "formula": "k*(y - a)*(b - y)",
+            "order": [["a", "b"]],
+            "parameters": {
+                "k": ["rate", "+", "value**-1/time"],
+                "a": ["threshold", "+", "value"],
+                "b": ["capacity", "+", "value"],
+            },
+        }
+    )
+    assert law.admits([1.0, 2.0, 3.0])
+    assert not law.admits([1.0, 3.0, 2.0])
+    assert not law.admits([-1.0, 2.0, 3.0])
+    rng = np.random.default_rng(0)
+    assert all(law.admits(law.draw(rng)) for _ in range(20))

@@ -22,6 +22,12 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
 
 import pytest  # noqa: E402
 from absl import flags  # noqa: E402
+from jaxtyping import install_import_hook  # noqa: E402
+
+# In tests the calls of these rooms are checked against their types and shapes. Rooms join
+# this list as their hints become true; none leaves it.
+CHECKED = ("data", "decoding", "dynamics.corrupt", "dynamics.solve", "modeling", "system")
+install_import_hook([f"nsode_jax.{room}" for room in CHECKED], "typechecking.typechecker")
 
 # Grain's worker processes and TFDS read absl flags, which nothing parses here.
 flags.FLAGS.mark_as_parsed()

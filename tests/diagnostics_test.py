@@ -6,56 +6,56 @@ import numpy as np
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.reporting.diagnostics import verdict
+from nsode_jax.reporting.diagnostics import diagnose
 from nsode_jax.reporting.result import Candidate
 
 DATA = [Trajectory(np.linspace(0.0, 4.0, 30), 2 * np.exp(-0.7 * np.linspace(0.0, 4.0, 30)))]
 
 
-def _candidate(text: str, weight: float, r2: float = 0.999, errors=()) -> Candidate:
+def _candidate(text: str, probability: float, r2: float = 0.999, errors=()) -> Candidate:
     covariance = np.diag(np.square(errors)) if len(errors) else None
     return Candidate(
         Expression.from_infix(text), (2.0,), (0.0,), r2, 0.01, 0.0,
-        weight=weight, covariance=covariance,
+        probability=probability, covariance=covariance,
     )  # fmt: skip
 
 
 def test_a_clear_case_needs_no_words():
     best = _candidate("-0.7*y", 0.99, errors=[0.001])
-    assert verdict([best, _candidate("-0.7*y + 0.01", 0.01)], DATA) == ()
+    assert diagnose([best, _candidate("-0.7*y + 0.01", 0.01)], DATA) == ()
 
 
 def test_rivals_that_agree_where_there_are_data():
     best = _candidate("-0.7*y", 0.6, errors=[0.001])
-    (said,) = verdict([best, _candidate("0.001 - 0.7*y", 0.4)], DATA)
+    (said,) = diagnose([best, _candidate("0.001 - 0.7*y", 0.4)], DATA)
     assert said.startswith("1 other law explains the data about as well")
-    assert "weight of the best 60%" in said and "beyond, they may" in said
+    assert "probability of the best 60%" in said and "beyond, they may" in said
 
 
 def test_rivals_that_differ_even_there():
     best = _candidate("-0.7*y", 0.5, errors=[0.001])
     rivals = [_candidate("-0.4*y**2", 0.3), _candidate("-0.6*sqrt(y)", 0.2)]
-    (said,) = verdict([best, *rivals], DATA)
+    (said,) = diagnose([best, *rivals], DATA)
     assert said.startswith("2 other laws explain")
     assert "more data, or less noise" in said
 
 
 def test_constants_that_the_data_leave_open():
-    (said,) = verdict([_candidate("0.3 - 0.7*y", 1.0, errors=[0.4, 0.01])], DATA)
+    (said,) = diagnose([_candidate("0.3 - 0.7*y", 1.0, errors=[0.4, 0.01])], DATA)
     assert "0.3 ± 0.4" in said and "0.7" not in said
-    (said,) = verdict([_candidate("-0.7*y", 1.0)], DATA)
+    (said,) = diagnose([_candidate("-0.7*y", 1.0)], DATA)
     assert "do not determine all constants" in said
 
 
 def test_a_bad_fit_is_not_to_be_trusted():
-    (said,) = verdict([_candidate("-0.7*y", 1.0, r2=0.42)], DATA)
+    (said,) = diagnose([_candidate("-0.7*y", 1.0, r2=0.42)], DATA)
     assert "only 42%" in said and "do not trust" in said
 
 
 def test_a_law_that_does_not_predict():
     best = dataclasses.replace(_candidate("-0.7*y", 1.0, errors=[0.001]), held_out_rms=0.02)
-    assert verdict([best], DATA) == ()
-    (said,) = verdict([dataclasses.replace(best, held_out_rms=0.2)], DATA)
+    assert diagnose([best], DATA) == ()
+    (said,) = diagnose([dataclasses.replace(best, held_out_rms=0.2)], DATA)
     assert "an error 20 times its residual" in said
-    (said,) = verdict([dataclasses.replace(best, held_out_rms=np.inf)], DATA)
+    (said,) = diagnose([dataclasses.replace(best, held_out_rms=np.inf)], DATA)
     assert "has no solution there" in said

@@ -230,7 +230,7 @@ def test_constants_come_with_their_uncertainty():
 
 
 def test_a_discovery_reports_weights_and_errors(yeast):
-    assert sum(candidate.weight for candidate in yeast.candidates) == pytest.approx(1.0)
+    assert sum(candidate.probability for candidate in yeast.candidates) == pytest.approx(1.0)
     slope, exponent, rate = yeast.best.standard_errors
     assert exponent == 0.0
     assert 0.0 < rate < 0.03 and 0.0 < slope < 1e-4

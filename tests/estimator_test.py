@@ -21,7 +21,8 @@ from nsode_jax.discovery.estimator import NSODERegressor
 from nsode_jax.discovery.pipeline import DiscoveryError, discover
 from nsode_jax.dynamics.trajectory import TrajectoryError, clean
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.reporting.result import Candidate, Discovery
+from nsode_jax.reporting.discovery import Discovery
+from nsode_jax.reporting.result import Candidate
 
 T = np.linspace(0.0, 6.0, 25)
 

@@ -1,30 +1,113 @@
-"""Files that are whole or absent."""
+"""Files that are no text, standard input and the clipboard."""
 
-import os
+import builtins
+import io
+import sys
 
+import numpy as np
+import pandas as pd
 import pytest
+from pandas.io import clipboard
 
-from nsode_jax.system.files import write_atomically
+from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.tables.table import read_table
 
-
-def test_a_file_is_written_as_a_whole(tmp_path):
-    path = tmp_path / "file"
-    write_atomically(path, b"one")
-    write_atomically(path, b"two")
-    assert path.read_bytes() == b"two"
-    assert list(tmp_path.iterdir()) == [path]
+T = np.arange(12.0)
+Y = T**2 + 0.5
+FRAME = pd.DataFrame({"hours": T, "mass": Y})
 
 
-@pytest.mark.parametrize("what", ["fsync", "replace"])
-def test_what_was_there_stays_when_writing_fails(tmp_path, monkeypatch, what):
-    path = tmp_path / "file"
-    write_atomically(path, b"before")
+def refusal(path) -> str:
+    with pytest.raises(TrajectoryError) as caught:
+        read_table(path)
+    return str(caught.value)
 
-    def fail(*arguments):
-        raise OSError("the disk is full")
 
-    monkeypatch.setattr(os, what, fail)
-    with pytest.raises(OSError, match="full"):
-        write_atomically(path, b"after")
-    assert path.read_bytes() == b"before"
-    assert list(tmp_path.iterdir()) == [path]
+@pytest.mark.parametrize("suffix", [".xlsx", ".ods"])
+def test_spreadsheets(tmp_path, suffix):
+    pytest.importorskip("openpyxl" if suffix == ".xlsx" else "odf")
+    path = tmp_path / f"data{suffix}"
+    dates = pd.date_range("2020-03-01", periods=12)
+    sheet = [["Method: growth", None], [None, None], ["day", "mass"]]
+    with pd.ExcelWriter(path) as writer:
+        pd.DataFrame([*sheet, *zip(dates, Y)]).to_excel(
+            writer, sheet_name="data", index=False, header=False
+        )
+        FRAME.to_excel(writer, sheet_name="more", index=False)
+    trajectory, notes, names = read_table(path)
+    np.testing.assert_array_equal(trajectory.t, T)
+    np.testing.assert_array_equal(trajectory.y, Y)
+    assert names == ("day [days since 2020-03-01]", "mass") and "'more'" in notes[0]
+
+
+def test_numbers_of_a_spreadsheet_keep_their_digits(tmp_path):
+    pytest.importorskip("openpyxl")
+    y = np.random.default_rng(0).normal(size=12)
+    pd.DataFrame({"t": T, "y": y}).to_excel(tmp_path / "a.xlsx", index=False)
+    # openpyxl writes 16 of 17 digits.
+    np.testing.assert_allclose(read_table(tmp_path / "a.xlsx")[0].y, y, rtol=1e-15)
+
+
+def test_the_extra_is_named(tmp_path, monkeypatch):
+    path = tmp_path / "data.xlsx"
+    path.write_bytes(b"PK\x03\x04")
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    assert "pip install 'nsode-jax[excel]'" in refusal(path)
+    original = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name == "h5py":
+            raise ImportError(name)
+        return original(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    (tmp_path / "data.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
+    assert "h5py" in refusal(tmp_path / "data.h5")
+
+
+def test_feather(tmp_path):
+    FRAME.to_feather(tmp_path / "data.feather")
+    trajectory, _, names = read_table(tmp_path / "data.feather")
+    np.testing.assert_array_equal(trajectory.y, Y)
+    assert names == ("hours", "mass")
+
+
+def test_hdf5(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "data.h5", "w") as file:
+        file["run/hours"], file["run/mass"], file["run/comment"] = T, Y, "text"
+    trajectory, _, names = read_table(tmp_path / "data.h5")
+    np.testing.assert_array_equal(trajectory.y, Y)
+    assert names == ("hours", "mass")
+    with h5py.File(tmp_path / "none.h5", "w") as file:
+        file["comment"] = "text"
+    assert "no vectors of numbers" in refusal(tmp_path / "none.h5")
+
+
+@pytest.mark.parametrize("name", ["data.xlsx", "data.ods", "data.feather", "data.h5"])
+def test_what_is_no_such_file(tmp_path, name):
+    (tmp_path / name).write_text("t,y\n1,2\n")
+    assert "cannot be read as" in refusal(tmp_path / name)
+
+
+def test_old_excel_files(tmp_path):
+    (tmp_path / "data.xls").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(500))
+    assert "save it as .xlsx or CSV" in refusal(tmp_path / "data.xls")
+
+
+def test_standard_input(monkeypatch):
+    class Stdin:
+        buffer = io.BytesIO(FRAME.to_csv(index=False).encode())
+
+    monkeypatch.setattr(sys, "stdin", Stdin)
+    np.testing.assert_array_equal(read_table("-")[0].y, Y)
+    assert "empty" in refusal("-")
+
+
+def test_the_clipboard(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    copied = FRAME.to_csv(index=False, sep="\t")
+    monkeypatch.setattr(clipboard, "clipboard_get", lambda: copied)
+    np.testing.assert_array_equal(read_table("clipboard")[0].y, Y)
+    monkeypatch.setattr(clipboard, "clipboard_get", lambda: " ")
+    assert "clipboard is empty" in refusal("clipboard")

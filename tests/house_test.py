@@ -149,6 +149,51 @@ RULES = (
 )
 
 
+def circle(imports: dict[str, set[str]]) -> list[str]:
+    """Modules that import each other in a circle, wherever in the file they do; or none."""
+    done: set[str] = set()
+
+    def visit(module: str, path: tuple[str, ...]) -> list[str]:
+        if module in path:
+            return [*path[path.index(module) :], module]
+        if module not in done:
+            for other in sorted(imports[module]):
+                if found := visit(other, (*path, module)):
+                    return found
+            done.add(module)
+        return []
+
+    return next((found for module in sorted(imports) if (found := visit(module, ()))), [])
+
+
+def imported_modules(modules: dict[str, str]) -> dict[str, set[str]]:
+    """Module -> the modules of the package that it imports, from their sources."""
+
+    def module_of(name: str) -> str | None:
+        if name in modules:  # `from nsode_jax.room import module`
+            return name
+        owner = name.rpartition(".")[0]
+        return owner if owner in modules else None
+
+    found = {m: {module_of(name) for name in imported_names(s)} for m, s in modules.items()}
+    return {module: names - {None, module} for module, names in found.items()}
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    assert not circle(imported_modules(sources()))
+
+
+@pytest.mark.parametrize(
+    "later", ["from p.a import f", "if TYPE_CHECKING:\n  from p import a", "def f():\n  import p.a"]
+)
+def test_a_circle_is_found_wherever_it_is_closed(later):
+    assert circle(imported_modules({"p.a": "from p import b", "p.b": later})) == [
+        "p.a",
+        "p.b",
+        "p.a",
+    ]
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_the_house_keeps_its_rules(rule):
     violations = [v for module, source in sources().items() for v in rule(module, source)]

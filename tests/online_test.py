@@ -17,6 +17,7 @@ from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.data.workers import Workers
 from nsode_jax.dynamics.corrupt import CorruptionConfig
 from nsode_jax.dynamics.solve import solve
+from nsode_jax.expressions.operators import OPERATORS
 
 SMOKE = from_config_dict(smoke.get_config())
 GENERATION = dataclasses.replace(SMOKE.generation, num_skeletons=300)
@@ -213,3 +214,35 @@ def test_the_shipped_bank_and_the_wide_prior():
     assert longest > 18
     assert 0.1 < np.mean(np.asarray(lasts) < 2.0) < 0.6
     assert 0.3 < np.mean(np.asarray(lasts) > 3.5)
+
+
+def test_fresh_laws_take_their_share(config):
+    """Beside them the bank stands for the trees alone; splits stay apart."""
+    prior = dataclasses.replace(GENERATION.prior, max_operators=2, size_weights=())
+    keys = set(SkeletonBank.load(config.bank).keys)
+
+    def skeletons(share, split="train"):
+        generation = dataclasses.replace(
+            GENERATION, prior=prior, fresh_law_share=share, max_complexity=15
+        )
+        changed = dataclasses.replace(config, generation=generation, split=split, batch_size=32)
+        (*batches, _), _ = take(changed, 9)
+        rows = [(b["low"][i], b["fraction"][i]) for b in batches for i in range(32)]
+        return [Vocabulary().decode(*row).skeleton for row in rows]
+
+    def operators(skeleton):
+        return sum(token in OPERATORS for token in skeleton.tokens)
+
+    assert max(map(operators, skeletons(0.0))) > 2
+    few = skeletons(1e-9)
+    assert max(map(operators, few)) <= 2 and {s.key for s in few} <= keys
+    half, laws = skeletons(0.5), skeletons(1.0)
+    assert max(map(operators, laws)) > 3
+    assert {s.key for s in laws} - keys
+    outside = [np.mean([s.key not in keys for s in drawn]) for drawn in (half, laws)]
+    assert 0.25 * outside[1] < outside[0] < 0.75 * outside[1]
+    share = GENERATION.validation_share
+    assert {split_of(s.key, share) for s in half} == {"train"}
+    assert {split_of(s.key, share) for s in skeletons(0.5, "validation")} == {"validation"}
+    again = skeletons(0.5)
+    assert again == half

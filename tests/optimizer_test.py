@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from nsode_jax.configs import smoke
 
-from configs import smoke
 from nsode_jax.config import from_config_dict
 from nsode_jax.modeling.transformer import Model
 from nsode_jax.training.config import TrainingConfig

@@ -8,7 +8,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 
+import nsode_jax
 from nsode_jax import config
 
 ROOT = Path(__file__).parent.parent
@@ -39,27 +41,23 @@ def test_the_wheel_holds_the_package_and_nothing_beside_it(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     assert {name.split("/")[0].split("-")[0] for name in names} == {"nsode_jax"}
-    assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
-
-    package = {path for path in (ROOT / "nsode_jax").rglob("*.py")}
-    beside = {path for top in ("configs", "data_builders") for path in (ROOT / top).rglob("*.py")}
-    wanted = {path.relative_to(ROOT).as_posix() for path in package}
-    wanted |= {f"nsode_jax/{path.relative_to(ROOT).as_posix()}" for path in beside}
-    wanted |= {
-        "nsode_jax/py.typed",
-        "nsode_jax/weights/small/model.json",
-        "nsode_jax/weights/small/weights.npz",
-        "nsode_jax/data/banks/base.gz",
-        "nsode_jax/data/keys/held_out.txt",
-        "nsode_jax/data/keys/known.txt",
-        *(f"nsode_jax/evaluation/data/{path.name}" for path in DATA_OF_TEST_SETS),
-    }
-    assert wanted <= names
-    extra = {name for name in names - wanted if ".dist-info/" not in name}
-    assert not extra, f"in the wheel and not expected there: {sorted(extra)}"
+    wanted = {path for path, _ in files_to_ship()}
+    there = {name for name in names if ".dist-info/" not in name}
+    assert there == wanted, f"{sorted(there ^ wanted)} are in one of wheel and tree only"
+    for name in ("weights/small/weights.npz", "data/banks/base.gz", "data/keys/held_out.txt"):
+        assert f"nsode_jax/{name}" in there
 
 
-DATA_OF_TEST_SETS = sorted((ROOT / "nsode_jax" / "evaluation" / "data").glob("*.json"))
+def files_to_ship():
+    """Place in the wheel and file of all that belongs there."""
+    for top, place in (
+        ("nsode_jax", ""),
+        ("configs", "nsode_jax/"),
+        ("data_builders", "nsode_jax/"),
+    ):
+        for path in (ROOT / top).rglob("*"):
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield place + path.relative_to(ROOT).as_posix(), path
 
 
 def test_the_wheel_works_away_from_the_repository(installed, tmp_path):
@@ -110,3 +108,11 @@ def test_a_config_is_found_by_name_and_by_path():
     assert config.load("small") == config.load(ROOT / "configs" / "small.py")
     with pytest.raises(FileNotFoundError, match="no config 'huge'.*base, paper, small, smoke"):
         config.find("huge")
+
+
+def test_the_version_is_the_same_everywhere():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert nsode_jax.__version__ == project["version"] == citation["version"]
+    assert f"## [{project['version']}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert citation["cff-version"] == "1.2.0" and citation["preferred-citation"]["year"] == 2022

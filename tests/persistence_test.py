@@ -13,8 +13,9 @@ from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.expressions.sampling import EquationPrior, sample_expression
 from nsode_jax.reporting import persistence
+from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.reporting.persistence import DiscoveryFileError, load, save
-from nsode_jax.reporting.result import Candidate, Discovery
+from nsode_jax.reporting.result import Candidate
 
 AWKWARD = (0.1 + 0.2, 5e-324, 1.7976931348623157e308, -0.0, 1 / 3, 1e16, 2.0, -1e-7)
 
@@ -27,7 +28,7 @@ def discovery():
     rng = np.random.default_rng(0)
     trajectories = (
         Trajectory(np.sort(rng.normal(size=9)), rng.normal(size=9)),
-        Trajectory(np.arange(8.0), np.array(AWKWARD)),
+        Trajectory(np.arange(8.0), np.array(AWKWARD), np.exp(rng.normal(size=8))),
     )
     laws = (
         Candidate(
@@ -39,8 +40,11 @@ def discovery():
             -123.456,
             log_probability=-1e-9,
             converged=True,
-            weight=0.75,
+            probability=0.75,
+            held_out_rms=2 / 3,
             covariance=rng.normal(size=(3, 3)),
+            origin="network, evolved",
+            end_times=(trajectories[0].t[-1], 7.0),
         ),
         Candidate(Expression.from_infix("exp(y)/(-0.0 - y)"), (0.5, math.nan), (0.0, 1.0),
                   -math.inf, math.inf, math.inf),
@@ -67,21 +71,52 @@ def changed(file, change):
     return file
 
 
+def assert_same(one, other, where):
+    """The same data, bit by bit; of dataclasses, field by field."""
+    assert type(one) is type(other) or {type(one), type(other)} <= {float, np.float64}, where
+    if dataclasses.is_dataclass(one):
+        for field in dataclasses.fields(one):
+            name = field.name
+            assert_same(getattr(one, name), getattr(other, name), f"{where}.{name}")
+    elif isinstance(one, tuple):
+        for i, (a, b) in enumerate(zip(one, other, strict=True)):
+            assert_same(a, b, f"{where}[{i}]")
+    elif isinstance(one, float | np.ndarray):
+        assert bits(one) == bits(other) and np.shape(one) == np.shape(other), where
+    else:
+        assert one == other, where
+
+
+def is_default(value, field):
+    if field.default is dataclasses.MISSING:
+        return False
+    return value is field.default or (isinstance(value, float) and math.isnan(value))
+
+
 class TestRoundTrip:
     def test_every_field_comes_back_bit_by_bit(self, file):
-        before, after = discovery(), load(file)
-        assert after.notes == before.notes and after.seconds == before.seconds
+        before = discovery()
+        assert_same(before, Discovery.load(file), "discovery")
+        # A field that nothing sets would come back whether it is saved or not.
+        for thing in (before.candidates[0], before.trajectories[1]):
+            for field in dataclasses.fields(thing):
+                assert not is_default(getattr(thing, field.name), field), field.name
+
+    def test_a_file_of_version_1(self, file):
+        def as_version_1(content):
+            content["version"] = 1
+            for trajectory in content["trajectories"]:
+                del trajectory["noise"]
+            for candidate in content["candidates"]:
+                candidate["weight"] = candidate.pop("probability")
+                del candidate["origin"], candidate["end_times"]
+
+        before, after = discovery(), load(changed(file, as_version_1))
+        ends = (before.trajectories[0].t[-1], 7.0)
+        laws = (dataclasses.replace(c, origin="", end_times=ends) for c in before.candidates)
+        assert_same(tuple(laws), after.candidates, "candidates")
         for one, other in zip(before.trajectories, after.trajectories, strict=True):
-            assert bits(one.t) == bits(other.t) and bits(one.y) == bits(other.y)
-        for one, other in zip(before.candidates, after.candidates, strict=True):
-            for field in dataclasses.fields(Candidate):
-                old, new = getattr(one, field.name), getattr(other, field.name)
-                if field.name == "expression":
-                    assert old == new and bits(old.constants) == bits(new.constants)
-                elif old is None or isinstance(old, bool):
-                    assert old is new
-                else:
-                    assert bits(old) == bits(new) and np.shape(old) == np.shape(new), field.name
+            assert_same(dataclasses.replace(one, noise=None), other, "trajectory")
 
     def test_is_the_same_file_again(self, file, tmp_path):
         save(load(file), tmp_path / "again.json")
@@ -92,9 +127,9 @@ class TestRoundTrip:
             raise AssertionError(name)
 
         content = json.loads(file.read_bytes(), parse_constant=refuse)
-        assert content["format"] == "nsode_jax discovery" and content["version"] == 1
+        assert content["format"] == "nsode_jax discovery" and content["version"] == 2
         assert content["candidates"][1]["r2"] == "-inf"
-        assert content["candidates"][1]["weight"] == "nan"
+        assert content["candidates"][1]["probability"] == "nan"
 
     def test_any_formula_comes_back(self, tmp_path):
         rng, laws = np.random.default_rng(1), []
@@ -159,7 +194,7 @@ class TestDamage:
     @pytest.mark.parametrize(
         ("change", "reason"),
         [
-            (lambda c: c.update(version=2), "version is 2, .* reads up to 1; update nsode_jax"),
+            (lambda c: c.update(version=3), "version is 3, .* reads up to 2; update nsode_jax"),
             (lambda c: c.update(version=True), "version is not"),
             (lambda c: c.update(version="1"), "version is not"),
             (lambda c: c.pop("notes"), "notes is missing"),
@@ -176,6 +211,11 @@ class TestDamage:
             (lambda c: c["trajectories"][1]["y"].insert(3, "nan"), r"\[1\].y\[3\] is not a number"),
             (lambda c: c["trajectories"][1]["y"].insert(3, 10**400), r"y\[3\] is not a number"),
             (set_candidate(y0s=[1.0]), "1 y0s and 2 start_times for 2 trajectories"),
+            (set_candidate(end_times=[1.0]), "1 end_times for 2 trajectories"),
+            (set_candidate(origin=None), r"candidates\[0\].origin is not text"),
+            (lambda c: c["trajectories"][0].pop("noise"), r"\[0\].noise is missing"),
+            (lambda c: c["trajectories"][1]["noise"].pop(), "positive, one for each value"),
+            (lambda c: c["trajectories"][1].update(noise=[-1] * 8), "must be positive"),
             (set_candidate(converged=1), r"candidates\[0\].converged is not true or false"),
             (set_candidate(r2="NaN"), r"candidates\[0\].r2 is not a number"),
             (set_candidate(r2=[1]), r"candidates\[0\].r2 is not a number"),

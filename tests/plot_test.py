@@ -8,8 +8,9 @@ from numpy.testing import assert_allclose
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.reporting.plot import draw_pareto, draw_residuals, new_figure, plot
-from nsode_jax.reporting.result import Candidate, Discovery
+from nsode_jax.reporting.result import Candidate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,13 +58,13 @@ def test_data_solution_and_law_are_drawn():
     assert (solution.get_xlabel(), solution.get_ylabel()) == ("hours", "mass")
     assert (law.get_xlabel(), law.get_ylabel()) == ("mass", "d mass / d hours")
     # The twin looks like the best, and the wild one has no solution.
-    assert labels(solution) == ["best law, R² = 0.9996", "data", "candidate 4, R² = 0.9100"]
+    assert labels(solution) == ["best law, R² = 0.99960", "data", "candidate 4, R² = 0.91000"]
     assert_allclose(line(solution, "data").get_ydata(), DATA.y)
-    best = line(solution, "best law, R² = 0.9996")
+    best = line(solution, "best law, R² = 0.99960")
     assert_allclose(best.get_ydata(), logistic(best.get_xdata()))
     assert len(best.get_xdata()) > 200
     assert_allclose(line(law, "stable fixed point").get_xdata(), [2.0])
-    assert "R² = 0.9996" in figure.get_suptitle() and "dy/dt" in figure.get_suptitle()
+    assert "R² = 0.99960" in figure.get_suptitle() and "dy/dt" in figure.get_suptitle()
 
 
 @pytest.mark.parametrize("ending", ["png", "pdf", "svg"])
@@ -150,7 +151,7 @@ def test_every_series_is_drawn():
     series = tuple(Trajectory(DATA.t + shift, logistic(DATA.t)) for shift in (0.0, 3.0, 5.0))
     solution = Candidate(LOGISTIC.expression, (logistic(0.0),) * 3, (0.0, 3.0, 5.0), 1.0, 0.1, 0.0)
     axes, law = plot(discovery_of(series, [solution])).axes
-    assert labels(axes) == ["best law, R² = 1.0000", "± 2 residuals (RMS)", "data, 3 series"]
+    assert labels(axes) == ["best law, R² = 1.00000", "± 2 residuals (RMS)", "data, 3 series"]
     dots = [drawn for drawn in axes.get_lines() if drawn.get_linestyle() == "None"]
     curves = [drawn for drawn in axes.get_lines() if drawn.get_linestyle() == "-"]
     for trajectory, dot, curve in zip(series, dots, curves, strict=True):

@@ -1,5 +1,7 @@
 """Drafts of laws, and which of them a population keeps."""
 
+import math
+
 import numpy as np
 
 import nsode_jax.search.population as population_module
@@ -67,12 +69,12 @@ def test_what_is_trimmed_leaves_the_best_and_the_front(monkeypatch):
     population = Population(_form("-0.7*y", 2.0, 4.0))
     laws = {"0.3*y": 0.5, "0.3*y**2": 0.2, "0.3 - 0.2*y": 1e-3, "exp(y)*0.2 - 0.3*y": 9e-4}
     for text, error in laws.items():
-        population.add([Draft(_law(text), error, 0.0, ORIGIN)])
+        population.add([Draft(_law(text), error, -math.inf, ORIGIN)])
     front = population.front()
     population.trim()
     kept = population.best(9)
     assert [draft.error for draft in front] == [0.5, 0.2, 1e-3, 9e-4]
     assert {draft.error for draft in kept} == {0.5, 0.2, 1e-3, 9e-4}
-    population.add([Draft(_law("0.2*sin(0.7*y)*y - 0.3*y**3"), 0.4, 0.0, ORIGIN)])
+    population.add([Draft(_law("0.2*sin(0.7*y)*y - 0.3*y**3"), 0.4, -math.inf, ORIGIN)])
     population.trim()
     assert 0.4 not in {draft.error for draft in population.best(9)}

@@ -1,5 +1,6 @@
 """`launch/pretrain_gpu.sh`: its dry run on a CPU, its pieces, and what a kill leaves."""
 
+import importlib.util
 import json
 import os
 import shutil
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from nsode_jax.configs import base
+from nsode_jax.configs import base, small
 
 from nsode_jax.config import from_config_dict
 from nsode_jax.decoding.propose import Proposer
@@ -196,6 +197,21 @@ def test_what_is_wrong_is_said_at_once(tmp_path, arguments, settings, message):
     )
     assert run.returncode == 2
     assert message in run.stdout + run.stderr
+
+
+def test_the_schedule_of_a_config_keeps_its_shares():
+    spec = importlib.util.spec_from_file_location("plan", ROOT / "launch" / "pretrain_plan.py")
+    plan = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(plan)
+    config = from_config_dict(small.get_config())
+    training = config.training
+    best = {"batch_size": 256, "samples_per_second": 3000, "compile_seconds": 10}
+    settings = plan.schedule(config, best, drawn=2560.0, seconds=310.0, max_steps=0)
+    assert settings["steps"] == 3000
+    assert settings["decay_steps"] == 3000 * training.decay_steps / training.steps
+    assert settings["warmup_steps"] == 3000 // 20
+    cosine = from_config_dict(base.get_config())
+    assert plan.schedule(cosine, best, 2560.0, 310.0, max_steps=0)["decay_steps"] == 0
 
 
 def test_base_is_sized_for_it():

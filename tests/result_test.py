@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.reporting.result import Candidate, Discovery
+from nsode_jax.reporting.discovery import Discovery
+from nsode_jax.reporting.result import Candidate
 
 T = np.linspace(0.0, 5.0, 21)
 
@@ -97,7 +98,10 @@ class TestSolution:
 
 class TestCandidate:
     def test_equality_and_hash_leave_the_covariance_out(self):
-        one, other = candidate("0.5*y", [0.1], weight=1.0), candidate("0.5*y", [0.2], weight=1.0)
+        one, other = (
+            candidate("0.5*y", [0.1], probability=1.0),
+            candidate("0.5*y", [0.2], probability=1.0),
+        )
         one, other = (dataclasses.replace(c, log_probability=-1.0) for c in (one, other))
         assert one == other and hash(one) == hash(other)
         assert one != dataclasses.replace(one, r2=0.5)

@@ -93,12 +93,12 @@ def test_an_exact_form_judges_by_the_rates():
     form = derivative_form(data)
     assert form is not None and form.exact
     assert residual_floor(data, form) == form.floor < 1e-5
-    fit = _fit("0.3 - y", 1e-8)
+    fit = _fit("0.3 - y", 0.0)
     assert relative_residual(fit, data, form) == form.residual(fit.expression) < form.floor
     poor = _fit("0.3 - y", 0.5)
     assert relative_residual(poor, data, form) == pytest.approx(0.5 * SPREAD / data.spread / 100)
     assert relative_residual(_fit("0.3 - y", math.inf), data, form) == math.inf
-    assert relative_residual(fit, DATA, FORM) == pytest.approx(1e-8)
+    assert relative_residual(_fit("0.3 - y", 1e-8), DATA, FORM) == pytest.approx(1e-8)
 
 
 def test_a_law_that_diverges_has_no_score():

@@ -55,18 +55,21 @@ def test_rates(monkeypatch):
     assert speed.report() == {}
     speed.waited(50.0)
     now[0] = 60.0  # The first step is compiled.
-    speed.stepped()
+    speed.stepped(16)
     assert speed.report() == {}
-    for _ in range(4):
+    for length in (16, 16, 8, 4):
         speed.waited(0.1)
-        speed.stepped()
+        speed.stepped(length)
     now[0] = 67.0
     speed.paused(6.0)
     now[0] = 68.0  # Two seconds of steps.
     rates = speed.report()
     assert rates["samples_per_second"] == pytest.approx(20)
-    assert rates["tokens_per_second"] == pytest.approx(20 * (8 + 16))
-    assert rates["flops_utilization"] == pytest.approx(0.02)
+    # Targets that have been cut cost less.
+    assert rates["tokens_per_second"] == pytest.approx(20 * (8 + 11))
+    operations = sum(flops_per_example(WIDE, length) for length in (16, 16, 8, 4)) / 4
+    assert 0.5 * flops_per_example(WIDE) < operations < 0.9 * flops_per_example(WIDE)
+    assert rates["flops_utilization"] == pytest.approx(0.02 * operations / flops_per_example(WIDE))
     assert rates["input_wait"] == pytest.approx(0.2)
     assert speed.report() == {}
 

@@ -22,7 +22,7 @@ from nsode_jax.modeling.pretrained import WeightsError, export, load_pretrained
 from nsode_jax.modeling.transformer import Model
 from nsode_jax.training import loop
 from nsode_jax.training.logging import RunLogger
-from nsode_jax.training.run_config import ModelChanged
+from nsode_jax.training.run_config import ModelChanged, TrainingChanged
 from nsode_jax.training.validation import BestValidation
 
 CONFIG = from_config_dict(smoke.get_config())
@@ -73,6 +73,7 @@ def test_loss_falls_and_is_logged(smoke_run):
     assert list(workdir.glob("tensorboard/events*"))
     row = lines(workdir, "train")[20]
     assert row["samples_per_second"] > 0
+    assert row["samples_seen"] == 20 * 8
     assert row["tokens_per_second"] == pytest.approx(row["samples_per_second"] * (4 + 16))
     assert 0 < row["flops_utilization"] < 1
     assert 0 <= row["input_wait"] <= 1
@@ -114,6 +115,34 @@ def test_a_changed_model_is_refused_by_name(smoke_run, train, tmp_path):
     (workdir / "config.json").unlink()
     with pytest.raises(ModelChanged, match="nobody knows"):
         train(workdir)
+
+
+def test_checkpoints_of_another_optimizer_are_refused(smoke_run, train, tmp_path):
+    workdir = copy_of_run(smoke_run, tmp_path, 30)
+    for changes in ({"optimizer": "muon"}, {"length_multiple": 4}):
+        (name,) = changes
+        with pytest.raises(TrainingChanged, match=f"training.{name} is .*can start from its weig"):
+            train(workdir, **changes)
+    with pytest.raises(TrainingChanged, match=f"the run in {workdir} has 'adamw'"):
+        train(tmp_path / "branch", branch_from=str(workdir), optimizer="muon")
+
+
+def test_a_branch_goes_on_from_another_run(smoke_run, train, tmp_path, capsys):
+    """With the same settings as if it were that run; its own validations decide what is best."""
+    trunk = copy_of_run(smoke_run, tmp_path, 15)
+    before = sorted(path.name for path in trunk.rglob("*"))
+    validation = train(tmp_path / "branch", branch_from=str(trunk))
+    assert validation == smoke_run[1]
+    found, whole = losses(tmp_path / "branch"), losses(smoke_run[0])
+    assert found == {step: whole[step] for step in range(16, 31)}
+    assert "best validation loss" in capsys.readouterr().out
+    assert (tmp_path / "branch" / "weights" / "model.json").is_file()
+    assert sorted(path.name for path in trunk.rglob("*")) == before
+    # Killed, it goes on by itself.
+    shutil.rmtree(trunk)
+    assert train(tmp_path / "branch", branch_from=str(trunk)) == validation
+    with pytest.raises(ValueError, match="branch_from: .* has no checkpoint"):
+        train(tmp_path / "other", branch_from=str(tmp_path / "nothing"))
 
 
 def test_a_run_starts_from_exported_weights(smoke_run, train, tmp_path):
@@ -303,6 +332,12 @@ def test_exported_weights_are_verified(tmp_path):
     (tmp_path / "model.json").write_text(json.dumps({**description, "schema_version": 99}))
     with pytest.raises(WeightsError, match="schema version 99"):
         load_pretrained(tmp_path)
+    older = {k: v for k, v in description["vocabulary"].items() if k != "symbols"}
+    renamed = {**description["vocabulary"], "symbols": [*vocabulary.symbols[:-1], "tan"]}
+    for other, message in ((older, "does not name the symbols"), (renamed, "'tan' is no operator")):
+        (tmp_path / "model.json").write_text(json.dumps({**description, "vocabulary": other}))
+        with pytest.raises(WeightsError, match=message):
+            load_pretrained(tmp_path)
     (tmp_path / "model.json").write_text(json.dumps(description))
     damaged = bytearray((tmp_path / "weights.npz").read_bytes())
     damaged[len(damaged) // 2] ^= 1

@@ -1,12 +1,15 @@
 """Token ids, two-hot constants and IEEE-754 bits."""
 
+import dataclasses
+import json
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from nsode_jax.data.bits import float_to_words, words_to_bits, words_to_float
 from nsode_jax.data.encode import ExampleFormat, encode_trajectories, trajectory_points
-from nsode_jax.data.vocabulary import NotEncodable, Vocabulary
+from nsode_jax.data.vocabulary import SYMBOLS, NotEncodable, Vocabulary
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.expressions.operators import OPERATORS
 
@@ -55,6 +58,33 @@ def test_too_long_is_refused():
     assert Vocabulary().encode(expression, 4)[0].size == 4
     with pytest.raises(NotEncodable, match="exceed 3"):
         Vocabulary().encode(expression, 3)
+
+
+def test_token_ids_follow_the_stored_symbols():
+    """Not the table of operators, which may have grown since a network was trained."""
+    few = (*SYMBOLS[:4], "sin", "mul", "add")
+    vocabulary = Vocabulary(symbols=few)
+    assert vocabulary == Vocabulary(**json.loads(json.dumps(dataclasses.asdict(vocabulary))))
+    assert vocabulary.size == 7 + 21 and vocabulary.arities[4:7] == (1, 2, 2)
+    expression = Expression.from_infix("2.5*sin(y) + y")
+    low, fraction = vocabulary.encode(expression, 10)
+    assert low[:6].tolist() == [6, 5, vocabulary.grid_start + 12, 4, 3, 3]
+    assert vocabulary.decode(low, fraction) == expression
+    with pytest.raises(NotEncodable, match="no symbol 'cos'"):
+        vocabulary.encode(Expression.from_infix("cos(y)"), 10)
+
+
+@pytest.mark.parametrize(
+    ("symbols", "message"),
+    [
+        (SYMBOLS[1:], "begin with <pad>, <bos>, <eos>"),
+        ((*SYMBOLS, "sin"), "differ"),
+        ((*SYMBOLS, "tan"), "'tan' is no operator"),
+    ],
+)
+def test_symbols_that_make_no_sense_are_refused(symbols, message):
+    with pytest.raises(ValueError, match=message):
+        Vocabulary(symbols=symbols)
 
 
 def test_incomplete_sequences_do_not_decode():

@@ -30,9 +30,10 @@ from nsode_jax.expressions.canonical import (
 from nsode_jax.expressions.constants import resample_constants
 from nsode_jax.expressions.expression import Expression, Skeleton
 from nsode_jax.expressions.operators import VARIABLE
-from nsode_jax.expressions.sampling import EquationPrior, sample_expression
+from nsode_jax.expressions.sampling import EquationPrior, sample_expression, sample_law
 
 TREES_PER_BATCH = 500
+_MAX_LAWS = 10_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,6 +67,10 @@ class GenerationConfig:
         `constants` presume known are among the first ones drawn.
       validation_share: share of the skeletons, by hash, that make the validation
         split.
+      fresh_law_share: share of the equations drawn as training goes that are fresh laws
+        (`sampling.sample_law`), as frequent as in the prior, instead of skeletons of a
+        bank. These are then the paper's trees alone: they have at most
+        `prior.max_operators` operators.
       records_per_shard: about how many records a file holds.
       seed: of all random numbers.
     """
@@ -86,6 +91,7 @@ class GenerationConfig:
     rescaled_size: tuple[float, float] = (0.5, 5.0)
     known_test_skeletons: bool = True
     validation_share: float = 0.01
+    fresh_law_share: float = 0.0
     records_per_shard: int = 20_000
     seed: int = 0
 
@@ -103,7 +109,7 @@ class GenerationConfig:
             raise ValueError(f"seconds_per_tree must be positive, got {self.seconds_per_tree}")
         if not 0.0 <= self.min_time <= self.solver.max_time:
             raise ValueError(f"min_time must lie in [0, max_time], got {self.min_time}")
-        for name in ("heavy_initial_share", "rescaled_share"):
+        for name in ("heavy_initial_share", "rescaled_share", "fresh_law_share"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ValueError(f"{name} must lie in [0, 1], got {getattr(self, name)}")
         for name in ("heavy_initial_values", "rescaled_size"):
@@ -190,6 +196,19 @@ def _skeleton_of(tree: Expression, config: GenerationConfig) -> Skeleton | str:
     if is_held_out(skeleton.key):
         return "held out for testing"
     return skeleton
+
+
+def draw_law(config: GenerationConfig, split: str, rng: np.random.Generator) -> Skeleton:
+    """The skeleton of a fresh law, of one split.
+
+    Raises:
+      RuntimeError: if thousands of laws in a row cannot be used.
+    """
+    for _ in range(_MAX_LAWS):
+        _, skeleton = _skeleton_of(sample_law(config.prior, rng), config)
+        if skeleton and split_of(skeleton.key, config.validation_share) == split:
+            return skeleton
+    raise RuntimeError(f"{_MAX_LAWS} laws in a row cannot be used for {split}")
 
 
 def draw_records(

@@ -1,6 +1,6 @@
 """Endless fresh examples from a bank of skeletons, nothing stored.
 
-    bank -> constants, initial values, solutions -> corrupt and encode -> batches
+    bank, laws -> constants, initial values, solutions -> corrupt and encode -> batches
 
 A chunk of some batches is a function of the seed and its number alone, so the
 examples do not depend on how many worker processes make them, and the position
@@ -24,11 +24,12 @@ import numpy as np
 from nsode_jax.data.bank import SkeletonBank
 from nsode_jax.data.encode import ExampleFormat
 from nsode_jax.data.examples import Example, corrupted_example, points_to_words
-from nsode_jax.data.generate import GenerationConfig, draw_records, stream
+from nsode_jax.data.generate import GenerationConfig, draw_law, draw_records, stream
 from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.data.workers import Workers
 from nsode_jax.dynamics.corrupt import CorruptionConfig
 from nsode_jax.expressions.expression import Skeleton
+from nsode_jax.expressions.operators import OPERATORS
 
 _BATCHES_PER_CHUNK = 8
 _MAX_BARREN = 2000
@@ -41,7 +42,8 @@ class OnlineConfig:
     Attributes:
       bank: file or name of a skeleton bank; its first `generation.num_skeletons`
         skeletons are used.
-      generation: distribution of constants, initial values and durations.
+      generation: distribution of constants, initial values and durations; how many
+        equations are fresh laws instead.
       corruption: what is done to the clean solutions.
       form: shapes of an example.
       split: `train` or `validation`, by skeleton.
@@ -154,6 +156,9 @@ class _Drawer:
             (key, sets)
             for key, sets in bank.first(generation.num_skeletons).work(generation, config.split)
             if key.count(" ") + 1 < config.form.max_length
+            and not (
+                generation.fresh_law_share and _operators(key) > generation.prior.max_operators
+            )
         ]
         if not work:
             raise ValueError(f"the bank {config.bank} has no skeleton for {config.split}")
@@ -169,8 +174,7 @@ class _Drawer:
         dropped: collections.Counter[str] = collections.Counter()
         barren = 0
         while len(examples) < size:
-            key = self._keys[bisect.bisect(self._ends, rng.integers(self._ends[-1]))]
-            records, counts = draw_records(config.generation, Skeleton.from_key(key), rng)
+            records, counts = draw_records(config.generation, self._skeleton(rng), rng)
             fitting = [r for r in records if len(r.skeleton.tokens) < config.form.max_length]
             examples += [
                 corrupted_example(record, config.form, config.corruption, self._vocabulary, rng)
@@ -190,6 +194,18 @@ class _Drawer:
             _batch([examples[i] for i in order[start : start + config.batch_size]])
             for start in range(0, size, config.batch_size)
         ]
+
+    def _skeleton(self, rng: np.random.Generator) -> Skeleton:
+        generation = self._config.generation
+        if generation.fresh_law_share and rng.random() < generation.fresh_law_share:
+            return draw_law(generation, self._config.split, rng)
+        return Skeleton.from_key(
+            self._keys[bisect.bisect(self._ends, rng.integers(self._ends[-1]))]
+        )
+
+
+def _operators(key: str) -> int:
+    return sum(token in OPERATORS for token in key.split())
 
 
 def _batch(examples: list[Example]) -> Example:

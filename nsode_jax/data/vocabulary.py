@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -20,10 +20,12 @@ from nsode_jax.expressions.operators import OPERATORS, VARIABLE, arity
 
 PAD, BOS, EOS = 0, 1, 2
 _SPECIAL = ("<pad>", "<bos>", "<eos>")
+SYMBOLS = (*_SPECIAL, VARIABLE, *OPERATORS)
+"""What a network that is trained today writes beside constants."""
 
 
 class NotEncodable(ValueError):
-    """The expression is too long, or a constant lies outside the grid."""
+    """The expression is too long, or holds what the vocabulary has not."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,23 +35,30 @@ class Vocabulary:
     Attributes:
       max_constant: the grid covers [-max_constant, max_constant].
       grid_size: number of equidistant grid points (paper, appendix B.3: 21).
+      symbols: all tokens that are not grid points, in the order of their ids. They are
+        stored with a network's weights, as the table of operators may grow.
+
+    Raises:
+      ValueError: if the grid is none, or a symbol is unknown here.
     """
 
     max_constant: float = 10.0
     grid_size: int = 21
+    symbols: tuple[str, ...] = SYMBOLS
 
     def __post_init__(self):
         if self.grid_size < 2 or self.max_constant <= 0:
             raise ValueError("the constant grid needs two points and a positive range")
+        object.__setattr__(self, "symbols", tuple(self.symbols))  # JSON holds a list.
+        if self.symbols[:3] != _SPECIAL or len(set(self.symbols)) != len(self.symbols):
+            raise ValueError(f"symbols must begin with {', '.join(_SPECIAL)} and differ")
+        for symbol in self.symbols[3:]:
+            if symbol not in OPERATORS and symbol != VARIABLE:
+                raise ValueError(f"the symbol {symbol!r} is no operator of the table")
 
     pad = PAD
     bos = BOS
     eos = EOS
-
-    @functools.cached_property
-    def symbols(self) -> tuple[str, ...]:
-        """All tokens that are not grid points, in the order of their ids."""
-        return (*_SPECIAL, VARIABLE, *OPERATORS)
 
     @property
     def grid_start(self) -> int:
@@ -95,8 +104,9 @@ class Vocabulary:
         """Target of an expression: (low, fraction), eos at its end, then pad.
 
         Raises:
-          NotEncodable: if it needs more than `max_length` positions with eos, or
-            a constant lies outside the grid.
+          NotEncodable: if it needs more than `max_length` positions with eos, a
+            constant lies outside the grid, or an operator or variable is not among the
+            symbols.
         """
         if len(expression.prefix) >= max_length:
             raise NotEncodable(f"{len(expression.prefix)} tokens and eos exceed {max_length}")
@@ -104,13 +114,15 @@ class Vocabulary:
         fraction = np.zeros(max_length, np.float32)
         for i, token in enumerate(expression.prefix):
             if isinstance(token, str):
+                if token not in self._ids:
+                    raise NotEncodable(f"the vocabulary has no symbol {token!r}")
                 low[i] = self._ids[token]
             else:
                 low[i], fraction[i] = self.two_hot(token)
         low[len(expression.prefix)] = EOS
         return low, fraction
 
-    def decode(self, low: Sequence[int], fraction: Sequence[float]) -> Expression:
+    def decode(self, low: Iterable[int], fraction: Iterable[float]) -> Expression:
         """The expression of a sequence of pairs, up to eos or the end.
 
         Raises:

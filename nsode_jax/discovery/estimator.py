@@ -27,7 +27,8 @@ from nsode_jax.dynamics.trajectory import (
     count,
 )
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.reporting.result import Candidate, Discovery
+from nsode_jax.reporting.discovery import Discovery
+from nsode_jax.reporting.result import Candidate
 from nsode_jax.search.sources import CandidateSource
 
 Series = Float[np.ndarray, " time"] | Float[np.ndarray, "time 1"] | Sequence[float]
@@ -277,10 +278,11 @@ def _constant_law(trajectories: Sequence[Trajectory], reason: str) -> Discovery:
         expression=Expression((0.0,)),
         y0s=y0s,
         start_times=tuple(float(trajectory.t[0]) for trajectory in trajectories),
+        end_times=tuple(float(trajectory.t[-1]) for trajectory in trajectories),
         r2=1.0 - unexplained,
         residual_rms=float(np.sqrt(np.mean(residual**2))),
         score=math.nan,  # There is none to compare it with.
-        weight=1.0,
+        probability=1.0,
         converged=True,
         covariance=np.zeros((1, 1)),
     )

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.discovery.series import read_series
+from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.canonical import TimeLimitExceeded
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.fitting.dataset import Dataset
@@ -25,8 +26,9 @@ from nsode_jax.fitting.integral import integral_form
 from nsode_jax.fitting.progress import Progress, silent
 from nsode_jax.fitting.scaling import AffineView, working_units
 from nsode_jax.fitting.trajectory_fitting import covariance
-from nsode_jax.reporting.diagnostics import verdict
-from nsode_jax.reporting.result import Candidate, Discovery
+from nsode_jax.reporting.diagnostics import diagnose
+from nsode_jax.reporting.discovery import Discovery
+from nsode_jax.reporting.result import Candidate
 from nsode_jax.search.enumeration import EnumerationSource
 from nsode_jax.search.library import LibrarySource
 from nsode_jax.search.network import NetworkSource
@@ -175,8 +177,8 @@ def discover(
             f"None of the {len(proposals)} proposed laws has a solution near the data; "
             "try a greater effort or another seed."
         )
-    found = _candidates(ranked, given, tuple(float(series.t[0]) for series in trajectories))
-    notes = (*notes, f"Tried: {'; '.join(tried)}.", *verdict(found, trajectories))
+    found = _candidates(ranked, given, trajectories)
+    notes = (*notes, f"Tried: {'; '.join(tried)}.", *diagnose(found, trajectories))
     return Discovery(found, trajectories, notes, time.monotonic() - started)
 
 
@@ -252,7 +254,7 @@ def _in_given_units(
 
 
 def _candidates(
-    ranked: Sequence[tuple[Fit, float]], data: Dataset, start_times: tuple[float, ...]
+    ranked: Sequence[tuple[Fit, float]], data: Dataset, trajectories: Sequence[Trajectory]
 ) -> tuple[Candidate, ...]:
     """The fits with their posterior probability and uncertainty, in the units of the data."""
     shares = posterior_probabilities([score for _, score in ranked])
@@ -262,14 +264,15 @@ def _candidates(
         Candidate(
             expression=fit.expression,
             y0s=fit.y0s,
-            start_times=start_times,
+            start_times=tuple(float(series.t[0]) for series in trajectories),
+            end_times=tuple(float(series.t[-1]) for series in trajectories),
             r2=fit.r2,
             residual_rms=fit.residual_rms,
             score=score,
             log_probability=fit.origin.log_probability,
-            converged=fit.converged,
             origin=str(fit.origin),
-            weight=share,
+            converged=fit.converged,
+            probability=share,
             held_out_rms=held_out[place],
             covariance=covariance(data, fit) if place < _WITH_UNCERTAINTY else None,
         )

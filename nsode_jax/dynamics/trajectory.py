@@ -1,8 +1,9 @@
 """A trajectory as data: times and values, checked."""
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -64,9 +65,7 @@ class Trajectory:
 
 
 def clean(
-    t: Sequence[float] | Float[np.ndarray, " time"],
-    y: Sequence[float] | Float[np.ndarray, " time"],
-    fewest: int = MIN_POINTS,
+    t: Iterable[Any], y: Iterable[Any], fewest: int = MIN_POINTS
 ) -> tuple[Trajectory, tuple[str, ...]]:
     """Makes a trajectory of raw times and values, and says what was done to them.
 
@@ -173,7 +172,7 @@ _UNITS = (
 )
 
 
-def _as_times(values: Sequence | np.ndarray) -> tuple[Float[np.ndarray, " time"], list[str]]:
+def _as_times(values: Iterable[Any]) -> tuple[Float[np.ndarray, " time"], list[str]]:
     """Times as float64, and a note if they were not numbers."""
     times = _as_vector(values, "times")
     if times.dtype.kind not in "mM":
@@ -183,7 +182,7 @@ def _as_times(values: Sequence | np.ndarray) -> tuple[Float[np.ndarray, " time"]
     return numbers, [f"The times are {kind}; they were converted to {unit}."]
 
 
-def _as_vector(values: Sequence | np.ndarray, what: str) -> np.ndarray:
+def _as_vector(values: Iterable[Any], what: str) -> np.ndarray:
     """A vector of some type that NumPy calculates with; dates in UTC."""
     try:
         if isinstance(values, np.ma.MaskedArray):

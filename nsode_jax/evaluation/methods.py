@@ -13,7 +13,7 @@ import functools
 import math
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import sympy
@@ -75,6 +75,7 @@ Outcome = Sequence[Answer] | MethodError
 """Candidates for one series, best first, or why there are none."""
 
 
+@runtime_checkable
 class Fit(Protocol):
     """The outcome for each of several series."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -89,6 +89,7 @@ _MISS = Score(skeleton=False, r2=-np.inf, allclose=False)
 METRICS = ("skeleton", "r2_high", "allclose", "skeleton_and_r2", "skeleton_and_allclose")
 
 
+@runtime_checkable
 class Law(Protocol):
     """Anything with values f(y)."""
 

@@ -16,6 +16,7 @@ from typing import Any
 from nsode_jax.evaluation.methods import METHODS
 from nsode_jax.evaluation.protocol import evaluate_problems, failed
 from nsode_jax.evaluation.results import Data, problems
+from nsode_jax.system.files import write_atomically
 
 Result = dict[str, Any]
 
@@ -129,7 +130,7 @@ def read_results(path: Path, task: Task) -> list[Result]:
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise EvaluationError(f"{path} is not a result file: choose another --out") from error
     if cut_off:
-        path.write_text(complete, encoding="utf-8")
+        write_atomically(path, complete.encode())
     return results
 
 

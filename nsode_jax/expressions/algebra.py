@@ -322,7 +322,7 @@ def _symbolic_power(base: Node, exponent: Node) -> Node:
 
 def _is_positive_with_its_base(power: Power) -> bool:
     """Whether x**c is positive just where x is: not if c is even, and y**2 = (-y)**2."""
-    return isinstance(power.exponent, float) and power.exponent % 2.0 != 0.0
+    return not isinstance(power.exponent, float) or power.exponent % 2.0 != 0.0
 
 
 def _without_exponential(node: Node) -> tuple[Node | None, Node]:
@@ -361,10 +361,10 @@ def _logarithm(argument: Node) -> Node:
     """log, with exponentials and exponents taken out of it."""
     if isinstance(argument, float):
         return fold("log", (argument,))
-    if isinstance(argument, Power) and _is_positive_with_its_base(argument):
-        return _scaled(argument.exponent, _logarithm(argument.base))
     if isinstance(argument, Power) and argument.base == _EULER:
         return argument.exponent
+    if isinstance(argument, Power) and _is_positive_with_its_base(argument):
+        return _product([argument.exponent, _logarithm(argument.base)])
     exponential, rest = _without_exponential(argument)
     if exponential is not None:
         return _sum([(1.0, exponential.exponent), (1.0, _logarithm(rest))])

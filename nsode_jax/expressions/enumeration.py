@@ -253,5 +253,20 @@ def _evaluate(
             stack.append(y if token == VARIABLE else 1.0)
         else:
             operator = OPERATORS[token]
-            stack.append(operator.numpy(*(stack.pop() for _ in range(operator.arity))))
+            stack.append(_apply(operator.numpy, [stack.pop() for _ in range(operator.arity)]))
     return stack.pop()
+
+
+def _apply(function: np.ufunc, arguments: list):
+    """The value; functions that know no complex numbers are continued by their slopes."""
+    try:
+        return function(*arguments)
+    except TypeError:
+        real = [np.real(argument) for argument in arguments]
+        value = function(*real) + 0j
+        for i, argument in enumerate(arguments):
+            step = 1e-3 * (1.0 + np.abs(real[i]))
+            at = [function(*real[:i], real[i] + k * step, *real[i + 1 :]) for k in (-2, -1, 1, 2)]
+            slope = (at[0] - 8.0 * at[1] + 8.0 * at[2] - at[3]) / (12.0 * step)
+            value = value + 1j * np.imag(argument) * slope
+        return value

@@ -187,13 +187,18 @@ def sample_constant(prior: EquationPrior, rng: np.random.Generator) -> float:
 def sample_expression(prior: EquationPrior, rng: np.random.Generator) -> Expression:
     """A random right-hand side, not yet simplified."""
     if rng.random() < prior.law_share:
-        return Expression(_sample_law(prior, rng))
+        return sample_law(prior, rng)
     kinds = bool(prior.unary), bool(prior.binary)
     sizes = prior.size_weights or [
         count_trees(k, *kinds) for k in range(1, prior.max_operators + 1)
     ]
     shape = sample_shape(1 + _weighted(sizes, rng), rng, *kinds)
     return Expression(tuple(_decorate(arity, prior, rng) for arity in shape))
+
+
+def sample_law(prior: EquationPrior, rng: np.random.Generator) -> Expression:
+    """A random right-hand side of the forms that known laws take, not yet simplified."""
+    return Expression(_sample_law(prior, rng))
 
 
 def _decorate(arity: int, prior: EquationPrior, rng: np.random.Generator) -> str | float:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 _CACHED_SCORES = 2**18
@@ -24,7 +25,7 @@ def attention(
     query: Float[Array, "batch queries heads head"],
     keys: Float[Array, "batch keys heads head"],
     values: Float[Array, "batch keys heads head"],
-    mask: Bool[Array, "#batch 1 #queries keys"],
+    mask: Bool[Array | np.ndarray, "#batch 1 #queries keys"],
 ) -> Float[Array, "batch queries heads head"]:
     """softmax(query keys^T / sqrt(head)) values, over the keys where the mask is true."""
     if query.shape[1] * keys.shape[1] < _CACHED_SCORES:
@@ -42,7 +43,7 @@ def attention_by_head(
     query: Float[Array, "batch queries heads head"],
     keys: Float[Array, "batch keys heads head"],
     values: Float[Array, "batch keys heads head"],
-    mask: Bool[Array, "#batch 1 #queries keys"],
+    mask: Bool[Array | np.ndarray, "#batch 1 #queries keys"],
 ) -> Float[Array, "batch queries heads head"]:
     """`attention`, computed for one example and head after another."""
     batch, _, heads, head = query.shape

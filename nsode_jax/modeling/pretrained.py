@@ -1,7 +1,8 @@
 """Weights for inference: exported without pickle, verified when loaded.
 
 A folder with `weights.npz` and `model.json`, which holds the model config, the
-constant grid, a schema version, the SHA-256 of the weights and the model card.
+vocabulary (its symbols, so that the table of operators may grow, and the constant grid),
+a schema version, the SHA-256 of the weights and the model card.
 """
 
 from __future__ import annotations
@@ -104,10 +105,17 @@ def load_pretrained(
         config = ModelConfig(**description["model"])
         dtype = dtype or ("float32" if jax.default_backend() == "cpu" else config.dtype)
         model = Model(dataclasses.replace(config, dtype=dtype))
+        if "symbols" not in description["vocabulary"]:
+            raise WeightsError(
+                f"{folder}/model.json does not name the symbols of its vocabulary, as an older "
+                "version wrote it: export the weights anew"
+            )
         vocabulary = Vocabulary(**description["vocabulary"])
         with np.load(folder / "weights.npz", allow_pickle=False) as stored:
             flat = {name: stored[name].astype(np.float32) for name in stored.files}
-    except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
+    except WeightsError:
+        raise
+    except (OSError, KeyError, TypeError, ValueError) as error:
         raise WeightsError(f"cannot read the weights in {folder}: {error}") from error
     expected = {name: leaf.shape for name, leaf in _flatten(model.shapes()).items()}
     if {name: array.shape for name, array in flat.items()} != expected:

@@ -15,11 +15,13 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import nnx
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from nsode_jax.data.bits import BITS, words_to_bits
 from nsode_jax.data.encode import ExampleFormat
+from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.modeling.attention import attention, cached_attention
 
 Params = dict
@@ -64,7 +66,7 @@ class ModelConfig:
     hidden_width: int = 2048
     norm: str = "post"
     derivative_channel: bool = False
-    vocabulary_size: int = 36
+    vocabulary_size: int = Vocabulary().size
     dtype: str = "float32"
     remat: bool = False
 
@@ -129,7 +131,7 @@ class Attention(nnx.Module):
         x: Float[Array, "batch queries width"],
         keys: Float[Array, "batch keys heads head"],
         values: Float[Array, "batch keys heads head"],
-        mask: Bool[Array, "#batch 1 #queries keys"],
+        mask: Bool[Array | np.ndarray, "#batch 1 #queries keys"],
     ) -> Float[Array, "batch queries width"]:
         """Attention of inputs to given keys, where the mask is true."""
         attended = attention(self.split(self.query(x)), keys, values, mask)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -12,9 +12,7 @@ from scipy.optimize import brentq
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-
-if TYPE_CHECKING:
-    from nsode_jax.reporting.result import Candidate, Discovery
+from nsode_jax.reporting.result import Candidate, Result
 
 _MOST_SLOPES = 100
 _GRID = 801  # Values of y.
@@ -37,7 +35,8 @@ def slopes(data: Trajectory) -> tuple[Float[np.ndarray, " slope"], Float[np.ndar
     blocks = min(len(data), _MOST_SLOPES)
     starts = (np.arange(blocks) * len(data)) // blocks
     sizes = np.diff(starts, append=len(data))
-    t, y = (np.add.reduceat(values, starts) / sizes for values in (data.t, data.y))
+    elapsed = data.t - data.t[0]  # Means of large times would round.
+    t, y = (np.add.reduceat(values, starts) / sizes for values in (elapsed, data.y))
     return y[1:-1], (y[2:] - y[:-2]) / (t[2:] - t[:-2])
 
 
@@ -84,10 +83,10 @@ class FixedPoint(NamedTuple):
     observed: bool
 
 
-def find_fixed_points(discovery: Discovery) -> list[FixedPoint]:
+def find_fixed_points(result: Result) -> list[FixedPoint]:
     """Fixed points of the best law in the range of the data and half of it on either side."""
-    best = discovery.best
-    values = np.concatenate([trajectory.y for trajectory in discovery.trajectories])
+    best = result.best
+    values = np.concatenate([trajectory.y for trajectory in result.trajectories])
     found = []
     for y, stable in fixed_points(best.expression, grid(values, 0.5)):
         y = 0.0 if abs(y) < 1e-9 * np.ptp(values) else y
@@ -142,11 +141,11 @@ def fixed_points(expression: Expression, y: Float[np.ndarray, " grid"]) -> list[
 # --- residuals ---------------------------------------------------------------
 
 
-def residuals(discovery: Discovery) -> list[Float[np.ndarray, " time"]]:
+def residuals(result: Result) -> list[Float[np.ndarray, " time"]]:
     """Data minus the solution of the best law, per series; NaN where there is no solution."""
     return [
-        finite(data.y - discovery.best.predict(data.t, trajectory=number))
-        for number, data in enumerate(discovery.trajectories)
+        finite(data.y - result.best.predict(data.t, trajectory=number))
+        for number, data in enumerate(result.trajectories)
     ]
 
 
@@ -157,10 +156,10 @@ class Remark(NamedTuple):
     warns: bool
 
 
-def residual_remark(discovery: Discovery) -> Remark:
+def residual_remark(result: Result) -> Remark:
     """Whether the residuals of the best law look like independent noise."""
-    left = [series[np.isfinite(series)] for series in residuals(discovery)]
-    spread = np.std(np.concatenate([trajectory.y for trajectory in discovery.trajectories]))
+    left = [series[np.isfinite(series)] for series in residuals(result)]
+    spread = np.std(np.concatenate([trajectory.y for trajectory in result.trajectories]))
     if not sum(map(len, left)):
         return Remark("The best law has no solution over the observed times.", True)
     if np.sqrt(np.mean(np.concatenate(left) ** 2)) <= _NEGLIGIBLE * spread:

@@ -11,7 +11,7 @@ from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.reporting.result import Candidate
 
 LIKELY = 0.05
-"""A law whose posterior weight is above this cannot be told from the best."""
+"""A law whose posterior probability is above this cannot be told from the best."""
 
 _SAME_CURVE = 0.05
 _POOR_R2 = 0.9
@@ -19,11 +19,13 @@ _UNCERTAIN = 0.5
 _BADLY = 5.0
 
 
-def verdict(candidates: Sequence[Candidate], trajectories: Sequence[Trajectory]) -> tuple[str, ...]:
+def diagnose(
+    candidates: Sequence[Candidate], trajectories: Sequence[Trajectory]
+) -> tuple[str, ...]:
     """What a careful colleague would add to the table of candidates.
 
     Args:
-      candidates: ranked laws with their weights.
+      candidates: ranked laws with their probabilities.
       trajectories: the data they were fitted to.
     """
     best = candidates[0]
@@ -37,7 +39,7 @@ def verdict(candidates: Sequence[Candidate], trajectories: Sequence[Trajectory])
 
 def _rivals(candidates: Sequence[Candidate], trajectories: Sequence[Trajectory]) -> tuple[str, ...]:
     """A word if other laws are nearly as good, and whether they differ where it matters."""
-    rivals = [c for c in candidates[1:] if c.weight > LIKELY and math.isfinite(c.r2)]
+    rivals = [c for c in candidates[1:] if c.probability > LIKELY and math.isfinite(c.r2)]
     if not rivals:
         return ()
     best = candidates[0]
@@ -53,7 +55,7 @@ def _rivals(candidates: Sequence[Candidate], trajectories: Sequence[Trajectory])
     count = "1 other law explains" if len(rivals) == 1 else f"{len(rivals)} other laws explain"
     return (
         f"{count} the data about as well: the form of the law is not certain "
-        f"(weight of the best {best.weight:.0%}). "
+        f"(probability of the best {best.probability:.0%}). "
         + (
             f"Where there are data they hardly differ (by {difference:.0%} of the largest rate); "
             "beyond, they may."

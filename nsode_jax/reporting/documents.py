@@ -67,8 +67,12 @@ def _plain(text: str) -> str:
 
 def to_markdown(title: str, blocks: Sequence[Block]) -> str:
     """The document in Markdown, with formulas between `$$` and tables with bars."""
-    parts = [f"# {_plain(title)}", *map(_block_to_markdown, blocks)]
-    return "\n\n".join(parts) + "\n"
+    return f"# {_plain(title)}\n\n{blocks_to_markdown(blocks)}\n"
+
+
+def blocks_to_markdown(blocks: Sequence[Block]) -> str:
+    """The blocks in Markdown, as a part of a document or of a notebook."""
+    return "\n\n".join(map(_block_to_markdown, blocks))
 
 
 def _block_to_markdown(block: Block) -> str:
@@ -116,7 +120,7 @@ th, td { padding: 0.25rem 0.8rem; text-align: right; border-bottom: 1px solid #d
 
 def to_html(title: str, blocks: Sequence[Block]) -> str:
     """The document as one page, pictures and style included, that loads and runs nothing."""
-    body = "\n".join(map(_block_to_html, blocks))
+    body = blocks_to_html(blocks)
     name = html.escape(title)
     # Nothing may be loaded or run, whatever a column is called.
     policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
@@ -139,6 +143,11 @@ def to_html(title: str, blocks: Sequence[Block]) -> str:
 </body>
 </html>
 """
+
+
+def blocks_to_html(blocks: Sequence[Block]) -> str:
+    """The blocks in HTML, as a part of a page or of a notebook."""
+    return "\n".join(map(_block_to_html, blocks))
 
 
 def _block_to_html(block: Block) -> str:

@@ -1,15 +1,18 @@
 """Discoveries in files: JSON, every number exact, nothing in it ever executed.
 
-    {"format": "nsode_jax discovery", "version": 1, "seconds": 12.3, "notes": [...],
-     "trajectories": [{"t": [...], "y": [...]}],
+    {"format": "nsode_jax discovery", "version": 2, "seconds": 12.3, "notes": [...],
+     "trajectories": [{"t": [...], "y": [...], "noise": null}],
      "candidates": [{"formula": "0.53*y - 0.0008*y**2", "y0s": [9.6], ...}, ...]}
 
 Formulas are text that only the package's own parser reads. JSON knows no NaN and no
-infinity: they are the strings "nan", "inf" and "-inf".
+infinity: they are the strings "nan", "inf" and "-inf". Files of version 1 are read too:
+they call a probability a weight, and know neither the noise of a value nor the origin of
+a law.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Callable
@@ -21,10 +24,11 @@ from jaxtyping import Float
 
 from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError
 from nsode_jax.expressions.expression import Expression, ExpressionError
-from nsode_jax.reporting.result import Candidate, Discovery
+from nsode_jax.reporting.result import Candidate, Result
+from nsode_jax.system.files import write_atomically
 
 FORMAT = "nsode_jax discovery"
-VERSION = 1
+VERSION = 2
 """To be raised when a file of the older program's reading would be misread."""
 
 LARGEST_FILE = 100_000_000
@@ -40,35 +44,30 @@ class DiscoveryFileError(ValueError):
     """The file holds no discovery that this version can read. The message is one line."""
 
 
-def save(discovery: Discovery, path: str | Path) -> None:
+def save(result: Result, path: str | Path) -> None:
     """Writes a discovery as JSON; the file appears as a whole or not at all.
 
     Args:
-      discovery: what `discover` found.
+      result: what `discover` found.
       path: where to; a file that is there is replaced.
 
     Raises:
       OSError: if the file cannot be written.
       DiscoveryFileError: if a formula is longer than `load` would accept.
     """
-    from nsode_jax.system.files import write_atomically
-
     content = {
         "format": FORMAT,
         "version": VERSION,
-        "seconds": _encode(discovery.seconds),
-        "notes": list(discovery.notes),
-        "trajectories": [
-            {"t": trajectory.t.tolist(), "y": trajectory.y.tolist()}
-            for trajectory in discovery.trajectories
-        ],
-        "candidates": [_encode_candidate(candidate) for candidate in discovery.candidates],
+        "seconds": _encode(result.seconds),
+        "notes": list(result.notes),
+        "trajectories": [_encode_trajectory(trajectory) for trajectory in result.trajectories],
+        "candidates": [_encode_candidate(candidate) for candidate in result.candidates],
     }
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1)
     write_atomically(path, f"{text}\n".encode())
 
 
-def load(path: str | Path) -> Discovery:
+def load(path: str | Path) -> Result:
     """Reads what `save` wrote: the same floats, bit by bit.
 
     Raises:
@@ -91,6 +90,15 @@ def _encode(value: float) -> float | str:
     return value if math.isfinite(value) else str(value)
 
 
+def _encode_trajectory(trajectory: Trajectory) -> dict[str, Any]:
+    noise = trajectory.noise
+    return {
+        "t": trajectory.t.tolist(),
+        "y": trajectory.y.tolist(),
+        "noise": noise if noise is None else [_encode(value) for value in noise],
+    }
+
+
 def _encode_candidate(candidate: Candidate) -> dict[str, Any]:
     formula = candidate.infix
     if len(formula) > _LONGEST_FORMULA or candidate.complexity > _MOST_TOKENS:
@@ -103,16 +111,18 @@ def _encode_candidate(candidate: Candidate) -> dict[str, Any]:
         "formula": formula,
         "y0s": [_encode(y0) for y0 in candidate.y0s],
         "start_times": [_encode(start) for start in candidate.start_times],
+        "end_times": [_encode(end) for end in candidate.end_times],
         "r2": _encode(candidate.r2),
         "residual_rms": _encode(candidate.residual_rms),
         "score": _encode(candidate.score),
         "log_probability": _encode(candidate.log_probability),
         "converged": bool(candidate.converged),
-        "weight": _encode(candidate.weight),
+        "probability": _encode(candidate.probability),
         "held_out_rms": _encode(candidate.held_out_rms),
         "covariance": covariance
         if covariance is None
         else [[_encode(value) for value in row] for row in covariance],
+        "origin": candidate.origin,
     }
 
 
@@ -139,7 +149,7 @@ def _refuse_constant(name: str) -> None:
     raise DiscoveryFileError(f"it is not strict JSON: {name} stands for a number")
 
 
-def _decode(content: Any) -> Discovery:
+def _decode(content: Any) -> Result:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise DiscoveryFileError(f'it is not a "{FORMAT}" file')
     version = content.get("version")
@@ -149,6 +159,8 @@ def _decode(content: Any) -> Discovery:
         raise DiscoveryFileError(
             f"its version is {version}, this program reads up to {VERSION}; update nsode_jax"
         )
+    if version == 1:
+        _bring_up_to_date(content)
     trajectories = _field(content, "trajectories", _list(_decode_trajectory))
     if not trajectories:
         raise DiscoveryFileError("it has no trajectories")
@@ -159,7 +171,10 @@ def _decode(content: Any) -> Discovery:
     candidates = _field(content, "candidates", _list(decode_candidate))
     if not candidates:
         raise DiscoveryFileError("it has no candidates")
-    return Discovery(
+    if version == 1:
+        ends = tuple(float(trajectory.t[-1]) for trajectory in trajectories)
+        candidates = tuple(dataclasses.replace(law, end_times=ends) for law in candidates)
+    return Result(
         candidates=candidates,
         trajectories=trajectories,
         notes=_field(content, "notes", _list(_text)),
@@ -167,10 +182,26 @@ def _decode(content: Any) -> Discovery:
     )
 
 
+def _bring_up_to_date(content: dict[str, Any]) -> None:
+    """Makes the content of a file of version 1 that of a file of version 2."""
+
+    for name, news in (
+        ("trajectories", {"noise": None}),
+        ("candidates", {"origin": "", "end_times": []}),
+    ):
+        entries = content.get(name)
+        for entry in entries if isinstance(entries, list) else ():
+            if isinstance(entry, dict):
+                entry.update(news)
+                if "weight" in entry:
+                    entry["probability"] = entry.pop("weight")
+
+
 def _decode_trajectory(value: Any, where: str) -> Trajectory:
     entry = _dictionary(value, where)
     t, y = (_field(entry, name, _list(_finite), where) for name in ("t", "y"))
-    return Trajectory(np.array(t), np.array(y))
+    noise = _optional(entry, "noise", _list(_number), where)
+    return Trajectory(np.array(t), np.array(y), noise if noise is None else np.array(noise))
 
 
 def _decode_candidate(value: Any, where: str, trajectories: int) -> Candidate:
@@ -183,11 +214,18 @@ def _decode_candidate(value: Any, where: str, trajectories: int) -> Candidate:
             f"{where} has {len(y0s)} y0s and {len(start_times)} start_times "
             f"for {trajectories} trajectories"
         )
-    numbers = ("r2", "residual_rms", "score", "log_probability", "weight", "held_out_rms")
+    end_times = _field(entry, "end_times", _list(_number), where)
+    if len(end_times) not in (0, trajectories):
+        raise DiscoveryFileError(
+            f"{where} has {len(end_times)} end_times for {trajectories} trajectories"
+        )
+    numbers = ("r2", "residual_rms", "score", "log_probability", "probability", "held_out_rms")
     return Candidate(
         expression=expression,
         y0s=y0s,
         start_times=start_times,
+        end_times=end_times,
+        origin=_field(entry, "origin", _text, where),
         converged=_field(entry, "converged", _boolean, where),
         covariance=_decode_covariance(entry, where, len(expression.constants)),
         **{name: _field(entry, name, _number, where) for name in numbers},
@@ -197,9 +235,9 @@ def _decode_candidate(value: Any, where: str, trajectories: int) -> Candidate:
 def _decode_covariance(
     entry: dict[str, Any], where: str, size: int
 ) -> Float[np.ndarray, "constants constants"] | None:
-    if entry.get("covariance", ...) is None:
+    rows = _optional(entry, "covariance", _list(_list(_number)), where)
+    if rows is None:
         return None
-    rows = _field(entry, "covariance", _list(_list(_number)), where)
     if len(rows) != size or any(len(row) != size for row in rows):
         raise DiscoveryFileError(f"{where}.covariance is not {size} rows of {size} numbers")
     return np.array(rows, np.float64).reshape(size, size)
@@ -215,6 +253,13 @@ def _field(
     if name not in entry:
         raise DiscoveryFileError(f"{path} is missing")
     return decode(entry[name], path)
+
+
+def _optional(
+    entry: dict[str, Any], name: str, decode: Callable[[Any, str], Any], where: str
+) -> Any:
+    """The same, or None where the file says null."""
+    return None if entry.get(name, ...) is None else _field(entry, name, decode, where)
 
 
 def _list(decode: Callable[[Any, str], Any]) -> Callable[[Any, str], tuple[Any, ...]]:

@@ -6,7 +6,6 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -19,9 +18,9 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLoc
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.reporting.analysis import finite, fixed_points, grid, limits, residuals, slopes
-
-if TYPE_CHECKING:
-    from nsode_jax.reporting.result import Candidate, Discovery
+from nsode_jax.reporting.formatting import r2_text
+from nsode_jax.reporting.result import Candidate, Result
+from nsode_jax.reporting.uncertainty import CONFIDENCE
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart.
 _DATA, _BEST, _OTHERS, _FIXED = "#4d4d4d", "#0072B2", ("#E69F00", "#CC79A7"), "#D55E00"
@@ -29,7 +28,6 @@ _MARKERS = "os^DvP"  # Of several series, in turn.
 _MOST_POINTS = 500  # More markers than this are a blot.
 _TIMES = 801  # At so many a solution is drawn.
 _TITLE_SIZES = (15, 13, 11, 9)
-_CONFIDENCE = 1.96  # Standard errors on either side.
 _VISIBLE = 0.01  # Share of the panel's height from which a band is more than the line.
 _STEPS = (1, 2, 2.5, 5, 10)  # Between ticks.
 _MOST_LABELS, _LONGEST_LABEL = 6, 42
@@ -39,7 +37,7 @@ _MOST_LABELS, _LONGEST_LABEL = 6, 42
 
 
 def plot(
-    discovery: Discovery,
+    result: Result,
     path: str | Path | None = None,
     time_name: str = "t",
     value_name: str = "y",
@@ -50,7 +48,7 @@ def plot(
     the right panel are slopes of the data, see `analysis.slopes`; they scatter with the noise.
 
     Args:
-      discovery: what `discover` found.
+      result: what `discover` found.
       path: where to save the picture, by its ending as PNG, PDF or SVG; None saves nothing.
       time_name, value_name: what time and value are called on the axes.
 
@@ -62,13 +60,13 @@ def plot(
     """
     figure = new_figure(11.5, 4.8)
     solution, law = figure.subplots(1, 2, gridspec_kw={"wspace": 0.06})
-    others = list(_different(discovery))
-    draw_fit(solution, discovery, time_name, value_name, others)
+    others = list(_different(result))
+    draw_fit(solution, result, time_name, value_name, others)
     solution.set_title("data and solution", fontsize=11, color=_DATA)
-    draw_law(law, discovery, time_name, value_name, others)
+    draw_law(law, result, time_name, value_name, others)
     where = "" if value_name == "y" else f", where y is {_as_label(value_name)}"
     law.set_title("law f(y)" + where, fontsize=11, color=_DATA)
-    _write_title(figure, discovery.best)
+    _write_title(figure, result.best)
     if path is not None:
         save(figure, path)
     return figure
@@ -91,13 +89,13 @@ def save(figure: Figure, path: str | Path) -> None:
 
 # --- its panels --------------------------------------------------------------
 
-Ranked = tuple[int, "Candidate"]
+Ranked = tuple[int, Candidate]
 """A candidate with its rank, from 1."""
 
 
 def draw_fit(
     axes: Axes,
-    discovery: Discovery,
+    result: Result,
     time_name: str,
     value_name: str,
     others: Sequence[Ranked] = (),
@@ -107,7 +105,7 @@ def draw_fit(
     The band is the solution give or take two residuals (root mean square), in which
     about 95% of the data should lie; it is left out where it is as thin as the line.
     """
-    data, best = discovery.trajectories, discovery.best
+    data, best = result.trajectories, result.best
     noise = 2.0 * best.residual_rms
     wide = np.isfinite(noise) and noise > _VISIBLE * np.ptp(_values(data))
     for number, trajectory in enumerate(data):
@@ -115,11 +113,11 @@ def draw_fit(
         label = "_".__add__ if number else str
         t = np.unique(np.linspace(trajectory.t[0], trajectory.t[-1], _TIMES))
         for (rank, other), colour in zip(others, _OTHERS):
-            name = label(f"candidate {rank}, R² = {_r2_text(other.r2)}")
+            name = label(f"candidate {rank}, R² = {r2_text(other.r2)}")
             solution = finite(other.predict(t, trajectory=number))
             axes.plot(t, solution, color=colour, lw=1.4, alpha=0.7, label=name)
         solution = finite(best.predict(t, trajectory=number))
-        name = label(f"best law, R² = {_r2_text(best.r2)}")
+        name = label(f"best law, R² = {r2_text(best.r2)}")
         axes.plot(t, solution, color=_BEST, lw=2.4, label=name)
         if wide:
             band = (solution - noise, solution + noise)
@@ -133,13 +131,13 @@ def draw_fit(
 
 def draw_law(
     axes: Axes,
-    discovery: Discovery,
+    result: Result,
     time_name: str,
     value_name: str,
     others: Sequence[Ranked] = (),
 ) -> None:
     """f of the best law with its 95% band, fixed points, and the slopes of the data."""
-    data, best = discovery.trajectories, discovery.best
+    data, best = result.trajectories, result.best
     y = grid(_values(data))
     f = _curve(best.expression, y)
     inside = (y >= _values(data).min()) & (y <= _values(data).max()) & np.isfinite(f)
@@ -171,7 +169,7 @@ def _draw_band(
     inside: Bool[np.ndarray, " grid"],
 ) -> None:
     """The 95% band of f, unless it is wider than f is large: then it says nothing."""
-    half = finite(_CONFIDENCE * best.rate_standard_error(y))
+    half = finite(CONFIDENCE * best.rate_standard_error(y))
     known = inside & np.isfinite(half)
     if not known.any() or np.median(half[known]) > np.abs(f[inside]).max():
         return
@@ -199,17 +197,17 @@ def _draw_fixed_points(axes: Axes, roots: Sequence[tuple[float, bool]]) -> None:
 
 
 def draw_residuals(
-    axes: Axes, discovery: Discovery, time_name: str, value_name: str, remark: str = ""
+    axes: Axes, result: Result, time_name: str, value_name: str, remark: str = ""
 ) -> None:
     """Data minus the best solution over time, and lines at two residuals (RMS).
 
     Args:
       axes: where to.
-      discovery: what was found.
+      result: what was found.
       time_name, value_name: as in the file.
       remark: put above.
     """
-    left = np.concatenate(residuals(discovery))
+    left = np.concatenate(residuals(result))
     known = left[np.isfinite(left)]
     # Not the fit's: of clean data little more is left than the solver's own error.
     rms = float(np.sqrt(np.mean(known**2))) if known.size else 0.0
@@ -217,7 +215,7 @@ def draw_residuals(
     for sign in (-1.0, 1.0):
         label = "± 2 residuals (RMS)" if sign > 0 else "_lower"
         axes.axhline(sign * 2.0 * rms, color=_BEST, lw=1.4, ls="--", label=label)
-    _draw_points(axes, discovery.trajectories, left, _data_label(discovery.trajectories))
+    _draw_points(axes, result.trajectories, left, _data_label(result.trajectories))
     reach = max(np.abs(known).max(initial=0.0), 2.0 * rms)
     low, high = limits(np.array([-reach, reach]), 0.12)
     axes.set_ylim(low, high + 0.1 * (high - low))  # Room for the legend.
@@ -227,10 +225,10 @@ def draw_residuals(
     axes.set_title(remark, fontsize=10, color=_FIXED)
 
 
-def draw_pareto(axes: Axes, discovery: Discovery, value_name: str) -> None:
+def draw_pareto(axes: Axes, result: Result, value_name: str) -> None:
     """Residual over complexity of all candidates, the front, and the best law on it."""
-    best, front = discovery.best, discovery.pareto_front
-    shown = [c for c in discovery.candidates if _drawable(c.residual_rms)]
+    best, front = result.best, result.pareto_front
+    shown = [c for c in result.candidates if _drawable(c.residual_rms)]
     axes.set_yscale("log")
     axes.plot(
         [c.complexity for c in shown],
@@ -374,14 +372,14 @@ def _values(data: Sequence[Trajectory]) -> Float[np.ndarray, " all"]:
     return np.concatenate([trajectory.y for trajectory in data])
 
 
-def _different(discovery: Discovery) -> Iterator[Ranked]:
+def _different(result: Result) -> Iterator[Ranked]:
     """Up to two more candidates whose f differs from those drawn before."""
-    y = grid(_values(discovery.trajectories))
-    drawn = [finite(discovery.best.expression.evaluate(y))]
-    for rank, candidate in enumerate(discovery.candidates, start=1):
+    y = grid(_values(result.trajectories))
+    drawn = [finite(result.best.expression.evaluate(y))]
+    for rank, candidate in enumerate(result.candidates, start=1):
         if len(drawn) > len(_OTHERS):
             return
-        if candidate is discovery.best or not np.isfinite(candidate.r2):
+        if candidate is result.best or not np.isfinite(candidate.r2):
             continue
         g = finite(candidate.expression.evaluate(y))
         if not any(_alike(g, other) for other in drawn):
@@ -416,11 +414,6 @@ def _thinned(points: int, most: int) -> Float[np.ndarray, " shown"]:
 # --- words and formulas ------------------------------------------------------
 
 
-def _r2_text(r2: float) -> str:
-    """R2 in so many digits that 0.9996 does not read as 1."""
-    return f"{r2:.4f}" if np.isfinite(r2) else "none (diverges)"
-
-
 def _as_label(name: str) -> str:
     """A name from a file as plain text: a dollar sign would begin a formula."""
     name = name if len(name) <= 40 else name[:39] + "…"
@@ -431,7 +424,7 @@ def mathtext(candidate: Candidate) -> str:
     """dy/dt = f(y), rounded for display, in matplotlib's LaTeX or else as plain text."""
     shown = candidate.rounded()
     # Mathtext has no factor by mere juxtaposition: a thin space keeps `2 y` apart.
-    latex = re.sub(r"(?<=[\dy})]) (?=[a-z]|\\(?!cdot))", r"\\,", shown.latex(6))
+    latex = re.sub(r"(?<=[\dy})]) (?=[a-z]|\\(?!cdot))", r"\\,", candidate.latex())
     formula = rf"$dy/dt \;=\; {latex}$"
     try:
         MathTextParser("path").parse(formula)
@@ -442,7 +435,7 @@ def mathtext(candidate: Candidate) -> str:
 
 def _write_title(figure: Figure, best: Candidate) -> None:
     """The formula and its R2 above both panels, as large as it fits."""
-    quality = f"      R² = {_r2_text(best.r2)}"
+    quality = f"      R² = {r2_text(best.r2)}"
     title = figure.suptitle(mathtext(best) + quality)
     available = 0.97 * figure.bbox.width
     for size in _TITLE_SIZES:

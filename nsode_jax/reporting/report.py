@@ -17,6 +17,7 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 
 import nsode_jax
+from nsode_jax.reporting import persistence
 from nsode_jax.reporting.analysis import Remark, find_fixed_points, residual_remark
 from nsode_jax.reporting.documents import (
     Block,
@@ -30,7 +31,13 @@ from nsode_jax.reporting.documents import (
     to_html,
     to_markdown,
 )
-from nsode_jax.reporting.persistence import DiscoveryFileError
+from nsode_jax.reporting.formatting import (
+    decimal_exponent,
+    probability_text,
+    r2_text,
+    time_text,
+    value_with_error,
+)
 from nsode_jax.reporting.plot import (
     draw_fit,
     draw_law,
@@ -40,7 +47,8 @@ from nsode_jax.reporting.plot import (
     new_figure,
     save,
 )
-from nsode_jax.reporting.result import Candidate, Discovery, decimal_exponent
+from nsode_jax.reporting.result import Candidate, Result
+from nsode_jax.reporting.text import candidate_table, constants_as_shown, start_text
 
 HTML, MARKDOWN, JSON = "report.html", "report.md", "discovery.json"
 
@@ -50,7 +58,7 @@ _SIZE = (7.6, 4.6)  # Inches.
 
 
 def write_report(
-    discovery: Discovery,
+    result: Result,
     folder: str | Path,
     time_name: str = "t",
     value_name: str = "y",
@@ -60,7 +68,7 @@ def write_report(
     """Writes `report.html`, `report.md`, `discovery.json` and the pictures to a folder.
 
     Args:
-      discovery: what `discover` found.
+      result: what `discover` found.
       folder: where to; made if it is not there. Files of an earlier report are replaced.
       time_name, value_name: what time and value are called.
       source: name of the file with the data.
@@ -76,73 +84,21 @@ def write_report(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     names = _Names(_one_line(time_name), _one_line(value_name))
-    remark = residual_remark(discovery)
-    pictures = _pictures(discovery, names, remark)
+    remark = residual_remark(result)
+    pictures = _pictures(result, names, remark)
     for picture in pictures:
         (folder / picture.file).write_bytes(picture.png)
     written = [picture.file for picture in pictures]
     try:
-        discovery.save(folder / JSON)
+        persistence.save(result, folder / JSON)
         written.append(JSON)
-    except DiscoveryFileError:  # An endless formula; the report can still show the rest.
+    except persistence.DiscoveryFileError:  # An endless formula; the rest can still be shown.
         (folder / JSON).unlink(missing_ok=True)
-    blocks = _content(discovery, names, pictures, remark, source, options or {}, JSON in written)
+    blocks = _content(result, names, pictures, remark, source, options or {}, JSON in written)
     title = _title(names)
     (folder / MARKDOWN).write_text(to_markdown(title, blocks), encoding="utf-8")
     (folder / HTML).write_text(to_html(title, blocks), encoding="utf-8")
     return tuple(folder / name for name in (HTML, MARKDOWN, *written))
-
-
-# --- numbers as text ---------------------------------------------------------
-
-
-def constants_as_shown(best: Candidate) -> list[tuple[float, float, float, float]]:
-    """(value, standard error, low, high) per constant, in the order of the rounded formula."""
-    shown = [abs(constant) for constant in best.rounded().constants]
-
-    def place(i: int) -> int:
-        rounded = abs(best.rounded_constants[i])
-        return shown.index(rounded) if rounded in shown else len(shown)
-
-    constants, errors = best.expression.constants, best.standard_errors
-    order = sorted(range(len(constants)), key=place)
-    return [(constants[i], errors[i], *best.confidence_intervals[i]) for i in order]
-
-
-def value_with_error(value: float, error: float) -> str:
-    """0.5421 ± 0.0034: the error in two digits, the value to the same place.
-
-    Args:
-      value: any number.
-      error: its standard error; 0 if it is exact, NaN if that is unknown.
-    """
-    if math.isnan(error):
-        return f"{value:.4g} ± unknown"
-    if error == 0.0:
-        return f"{value:.6g}"
-    if not 1e-6 * abs(value) < error < math.inf:
-        return f"{value:.6g} ± {error:.1g}"
-    last = decimal_exponent(error) - 1  # Place of the second digit of the error.
-    first = max(decimal_exponent(value) if value else last, last + 1)
-    if -4 <= first <= 6:
-        places = max(0, -last)
-        return f"{value:.{places}f} ± {error:.{places}f}"
-    places, unit = first - last, 10.0**first
-    return f"({value / unit:.{places}f} ± {error / unit:.{places}f})e{first:+03d}"
-
-
-def r2_text(r2: float) -> str:
-    """R2 in so many digits that 0.99996 does not read as 1."""
-    if r2 == float("-inf"):
-        return "diverges"
-    return f"{r2:.5f}" if abs(r2) < 10 else f"{r2:.1e}"
-
-
-def weight_text(weight: float) -> str:
-    """A posterior probability in percent, such as 97.8%."""
-    if math.isnan(weight):
-        return "-"
-    return f"{weight:.1%}" if weight >= 0.0005 else "<0.1%"
 
 
 # --- the content -------------------------------------------------------------
@@ -162,7 +118,7 @@ def _title(names: _Names) -> str:
 
 
 def _content(
-    discovery: Discovery,
+    result: Result,
     names: _Names,
     pictures: Sequence[Picture],
     remark: Remark,
@@ -170,52 +126,49 @@ def _content(
     options: Mapping[str, object],
     saved: bool,
 ) -> list[Block]:
-    notes = (*discovery.notes, *([remark.text] if remark.warns else []))
-    shown, total = min(_MOST_ROWS, len(discovery.candidates)), len(discovery.candidates)
+    notes = (*result.notes, *([remark.text] if remark.warns else []))
+    shown, total = min(_MOST_ROWS, len(result.candidates)), len(result.candidates)
     fit, law, left, front = pictures
     return [
-        *_law(discovery, names),
+        *_law(result, names),
         *([Heading("To be wary of"), Bullets(notes)] if notes else []),
         fit,
         Heading("Constants"),
-        *_constants(discovery.best),
+        *_constants(result.best),
         Heading("Fixed points"),
-        *_fixed_points(discovery, names),
+        *_fixed_points(result, names),
         law,
         Heading("What the law does not explain"),
         Paragraph(remark.text),
         left,
         Heading("Candidates"),
         Paragraph(
-            "The weight is the probability of a law if one of the candidates is the right one; "
-            "the complexity counts operators, variables and constants. "
+            "The probability of a law is that if one of the candidates is the right one; the "
+            " complexity counts operators, variables and constants. "
             + (f"The best {shown} of {total}:" if shown < total else f"All {total}:")
         ),
-        _candidates(discovery),
+        candidate_table(result, _MOST_ROWS, wide=True),
         front,
         Heading("How it was made"),
-        _made(discovery, source, options),
+        _made(result, source, options),
         *_reading(saved),
     ]
 
 
-def _law(discovery: Discovery, names: _Names) -> list[Block]:
-    best = discovery.best
+def _law(result: Result, names: _Names) -> list[Block]:
+    best = result.best
     text = f"dy/dt = {best.rounded().infix}"
-    starts = [
-        f"y = {y0:.4g} at t = {start:g}"
-        for y0, start in zip(best.y0s[:_MOST_STARTS], best.start_times[:_MOST_STARTS])
-    ]
+    starts = [start_text(best, number) for number in range(min(len(best.y0s), _MOST_STARTS))]
     more = len(best.y0s) - len(starts)
     listed = "; ".join(starts) + (f"; and {more} more" if more else "")
     return [
-        Formula(rf"\frac{{dy}}{{dt}} = {best.rounded().latex(6)}", _formula_svg(best), text),
+        Formula(rf"\frac{{dy}}{{dt}} = {best.latex()}", _formula_svg(best), text),
         Paragraph(
             f"y is {names.value}, t is {names.time}. The fitted solution starts at {listed}."
         ),
         Paragraph(
             f"R² = {r2_text(best.r2)}; residual (root mean square) {best.residual_rms:.3g}; "
-            f"weight {weight_text(best.weight)}."
+            f"probability {probability_text(best.probability)}."
         ),
         Paragraph("With all digits, to be copied:"),
         Code(best.infix),
@@ -244,8 +197,8 @@ def _constants(best: Candidate) -> list[Block]:
     ]
 
 
-def _fixed_points(discovery: Discovery, names: _Names) -> list[Block]:
-    found = find_fixed_points(discovery)
+def _fixed_points(result: Result, names: _Names) -> list[Block]:
+    found = find_fixed_points(result)
     if not found:
         return [Paragraph("None in the range of the data or near it.")]
     rows = tuple(
@@ -259,24 +212,8 @@ def _fixed_points(discovery: Discovery, names: _Names) -> list[Block]:
     return [Table((names.value, "stability", "in the range of the data"), rows)]
 
 
-def _candidates(discovery: Discovery) -> Table:
-    header = ("rank", "weight", "R²", "residual", "complexity", "dy/dt =")
-    rows = tuple(
-        (
-            str(rank),
-            weight_text(candidate.weight),
-            r2_text(candidate.r2),
-            f"{candidate.residual_rms:.3g}",
-            str(candidate.complexity),
-            candidate.rounded().infix,
-        )
-        for rank, candidate in enumerate(discovery.candidates[:_MOST_ROWS], start=1)
-    )
-    return Table(header, rows, code=True)
-
-
-def _made(discovery: Discovery, source: str | None, options: Mapping[str, object]) -> Bullets:
-    series = discovery.trajectories
+def _made(result: Result, source: str | None, options: Mapping[str, object]) -> Bullets:
+    series = result.trajectories
     points = " + ".join(str(len(trajectory)) for trajectory in series[:_MOST_STARTS])
     points += " + …" if len(series) > _MOST_STARTS else ""
     first = min(float(trajectory.t[0]) for trajectory in series)
@@ -286,10 +223,10 @@ def _made(discovery: Discovery, source: str | None, options: Mapping[str, object
     return Bullets(
         (
             *([f"Data: {_one_line(source)}"] if source else []),
-            f"Points fitted: {points}, from {first:g} to {last:g}",
+            f"Points fitted: {points}, from {time_text(first)} to {time_text(last)}",
             *([f"Options: {_one_line(chosen)}"] if chosen else []),
             f"Program: nsode_jax {nsode_jax.__version__}",
-            f"Search: {discovery.seconds:.1f} s; this report: {now:%Y-%m-%d %H:%M} UTC",
+            f"Search: {result.seconds:.1f} s; this report: {now:%Y-%m-%d %H:%M} UTC",
         )
     )
 
@@ -304,23 +241,23 @@ def _reading(saved: bool) -> list[Block]:
 # --- the pictures ------------------------------------------------------------
 
 
-def _pictures(discovery: Discovery, names: _Names, remark: Remark) -> tuple[Picture, ...]:
-    best, points = discovery.best, sum(map(len, discovery.trajectories))
+def _pictures(result: Result, names: _Names, remark: Remark) -> tuple[Picture, ...]:
+    best, points = result.best, sum(map(len, result.trajectories))
     r2, (time, value) = r2_text(best.r2), names
-    roots = find_fixed_points(discovery)
+    roots = find_fixed_points(result)
     rests = "; ".join(f"{p.y:.4g} ({'stable' if p.stable else 'unstable'})" for p in roots)
     above = textwrap.fill(remark.text, 84) if remark.warns else ""
     return (
         Picture(
             "fit.png",
-            _png(lambda axes: draw_fit(axes, discovery, time, value)),
+            _png(lambda axes: draw_fit(axes, result, time, value)),
             f"{points} observations of {value} over {time}, and the solution of the best law "
             f"through them, R² = {r2}.",
             "Data and the solution of the best law.",
         ),
         Picture(
             "law.png",
-            _png(lambda axes: draw_law(axes, discovery, time, value)),
+            _png(lambda axes: draw_law(axes, result, time, value)),
             f"The rate of change f(y) over y = {value}, with the slopes of the data. "
             f"Fixed points: {rests or 'none'}.",
             "The law f(y) with the 95% band that follows from the errors of its constants. The "
@@ -328,15 +265,15 @@ def _pictures(discovery: Discovery, names: _Names, remark: Remark) -> tuple[Pict
         ),
         Picture(
             "residuals.png",
-            _png(lambda axes: draw_residuals(axes, discovery, time, value, above)),
+            _png(lambda axes: draw_residuals(axes, result, time, value, above)),
             f"Residuals of {value} over {time}: root mean square {best.residual_rms:.3g}. "
             + remark.text,
             "Data minus solution. About one point in twenty lies beyond the dashed lines.",
         ),
         Picture(
             "pareto.png",
-            _png(lambda axes: draw_pareto(axes, discovery, value)),
-            f"Residual over complexity of {len(discovery.candidates)} candidates. The best law has "
+            _png(lambda axes: draw_pareto(axes, result, value)),
+            f"Residual over complexity of {len(result.candidates)} candidates. The best law has "
             f"complexity {best.complexity} and residual {best.residual_rms:.3g}.",
             "What longer laws gain: residual over complexity.",
         ),

@@ -16,9 +16,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from nsode_jax.expressions.canonical import TimeLimitExceeded
-from nsode_jax.expressions.catalogue import shipped_catalogue
 from nsode_jax.expressions.constants import exponent_constants, linear_constants
 from nsode_jax.expressions.expression import Expression, ExpressionError, Skeleton
+from nsode_jax.expressions.skeleton_catalogue import shipped_catalogue
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.derivative import derivative_form
 from nsode_jax.fitting.fit import Origin

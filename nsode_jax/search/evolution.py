@@ -15,7 +15,7 @@ import numpy as np
 
 from nsode_jax.expressions.constants import linear_constants
 from nsode_jax.expressions.expression import Expression, Prefix, subtree_end
-from nsode_jax.expressions.operators import OPERATORS, VARIABLE
+from nsode_jax.expressions.operators import FUNCTIONS, OPERATORS, VARIABLE
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.progress import Progress, silent
 from nsode_jax.fitting.regression import Regression
@@ -30,7 +30,7 @@ MAX_COMPLEXITY = 24.0
 _PARENTS = 40
 _PATIENCE = 3
 _LONGEST = 36  # Tokens of a child before it is simplified.
-_UNARY = ("sin", "cos", "exp", "sqrt", "log")
+_UNARY = tuple(token for token, function in FUNCTIONS.items() if function.arity == 1)
 
 
 def evolve(

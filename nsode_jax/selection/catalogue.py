@@ -133,6 +133,24 @@ class NamedLaw:
             math.isfinite(v) and (v > 0 or not p.positive) for p, v in zip(self.parameters, values)
         ) and all(by_name[small] < by_name[large] for small, large in self.order)
 
+    def typical(self, value: float, rate: float, start: int = 0) -> list[float]:
+        """Sizes that the parameters may have, from those of y and of dy/dt.
+
+        Args:
+          value, rate: such sizes, positive.
+          start: which of the starting values of parameters without a unit to take.
+        """
+        pure = {
+            p.name: p.starts[start % len(p.starts)] if p.starts else 1.0 for p in self.parameters
+        }
+        sizes = []
+        for parameter in self.parameters:
+            of_value, of_time = parameter.dimension(pure)
+            logarithm = (of_value + of_time) * math.log(value) - of_time * math.log(rate)
+            size = math.exp(min(max(logarithm, -100.0), 100.0))
+            sizes.append(size * pure[parameter.name])
+        return sizes
+
     def draw(self, rng: np.random.Generator) -> list[float]:
         """Random parameters that the law admits."""
         sizes = np.exp(rng.normal(0.0, 1.0, len(self.parameters)))

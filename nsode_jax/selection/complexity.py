@@ -9,8 +9,9 @@ import numpy as np
 
 from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.expression import Expression, Prefix, subtree_end
+from nsode_jax.expressions.operators import OPERATORS
 
-_COSTS = {"exp": 2.0, "log": 2.0, "sin": 3.0, "cos": 3.0}
+_COSTS = {token: operator.cost for token, operator in OPERATORS.items()}
 _FREE_WAVE_COST = 3.0
 """Tokens that count more than once, and what a wave of free length or phase counts
 more. A periodic right-hand side claims infinitely many equilibria, and half a wave

@@ -9,11 +9,19 @@ from __future__ import annotations
 
 import functools
 import math
+from itertools import pairwise
 
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.constants import exponent_constants, is_plain
 from nsode_jax.expressions.expression import Expression, Prefix, Skeleton, subtree_end
-from nsode_jax.expressions.operators import CONSTANT, NEGATIVE_CONSTANT, UNIT, VARIABLE
+from nsode_jax.expressions.operators import (
+    CONSTANT,
+    NEGATIVE_CONSTANT,
+    OPERATORS,
+    UNIT,
+    VARIABLE,
+    arity,
+)
 
 Form = tuple[str, ...]
 """A canonical skeleton in prefix notation, signs kept, in which exponents that are plain
@@ -33,6 +41,8 @@ def form_of(law: Expression | Skeleton) -> Form:
     """
     if isinstance(law, Skeleton):
         law = law.with_constants([sign * 0.7 for sign in law.signs])
+    if any(pair[0] == "pow" and not isinstance(pair[1], str) for pair in pairwise(law.prefix)):
+        law = canonicalize(law)  # The sign of log(2) is in 2**y.
     exponents = exponent_constants(law.skeleton)
     kept = iter(exponents)
     units = _units(law.prefix)
@@ -79,7 +89,41 @@ def _form(prefix: Prefix) -> Form:
             form.append(f"{token:g}")
         else:
             form.append(CONSTANT if token >= 0 else NEGATIVE_CONSTANT)
-    return tuple(form)
+    return _ordered(tuple(form))
+
+
+def _ordered(form: Form) -> Form:
+    """The form with terms and factors in one order, also where they differ by numbers only.
+
+    The canonical form orders by structure, without a look at exponents and signs.
+    """
+    token, starts, position = form[0], [], 1
+    for _ in range(arity(token)):
+        starts.append(position)
+        position = subtree_end(form, position)
+    if token not in ("add", "mul"):
+        return (token, *(t for start in starts for t in _ordered(form[start:])))
+    parts: list[Form] = []
+    rest = form[:position]
+    while rest[0] == token:  # Sums and products of several parts are nested to the left.
+        middle = subtree_end(rest, 1)
+        parts.append(_ordered(rest[middle:]))
+        rest = rest[1:middle]
+    parts.append(_ordered(rest))
+    parts.reverse()
+    first: dict[Form, int] = {}
+    for i, part in enumerate(parts):
+        first.setdefault(_without_numbers(part), i)
+    parts.sort(key=lambda part: (first[_without_numbers(part)], part))
+    ordered = parts[0]
+    for part in parts[1:]:
+        ordered = (token, *ordered, *part)
+    return ordered
+
+
+def _without_numbers(form: Form) -> Form:
+    known = (*OPERATORS, VARIABLE, UNIT)
+    return tuple(token if token in known else CONSTANT for token in form)
 
 
 def _is_angle(prefix: Prefix) -> bool:

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import OPERATORS, VARIABLE
 
-_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*", re.ASCII)
 _KNOWN = {VARIABLE, "pi", "ln", *OPERATORS}
 _MARK = 1e50
 """A formula is read with the number `_MARK * (1 + i / 64)` in place of name i."""

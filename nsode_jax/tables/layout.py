@@ -238,8 +238,8 @@ def _are_units(row: list[str]) -> bool:
 def _require_row_names(frame: pd.DataFrame, layout: _Layout, names: list[str], file: str) -> None:
     """One name less than columns is what R writes, if the first column names the rows."""
     first = frame[0].dropna()
-    numbers = first.dtype.kind in "iuf"
-    if not numbers or (first.diff().iloc[1:] == 1).all():
+    counts = first.dtype.kind not in "iuf" or (first.diff().iloc[1:] == 1).all()
+    if counts and not any(len(row) == len(names) for row in layout.rows):
         return
     row = layout.delimiter.join(layout.rows[0])[:40] if layout.rows else ""
     raise TrajectoryError(

@@ -18,11 +18,11 @@ from nsode_jax.dynamics.trajectory import (
     count,
 )
 from nsode_jax.tables.columns import choose_columns
+from nsode_jax.tables.files import open_table
 from nsode_jax.tables.numbers import Numbers, read_numbers
 from nsode_jax.tables.runs import RESTART, require_no_long_table, require_one_series, runs
 from nsode_jax.tables.separators import Convention
 from nsode_jax.tables.sheet import Sheet
-from nsode_jax.tables.sources import open_table
 from nsode_jax.tables.times import are_dates, read_times
 
 _FEW = 0.05  # A share of cells that may be unreadable, if they are not at one end.

@@ -11,9 +11,10 @@ import struct
 import sys
 import threading
 import time
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
+@runtime_checkable
 class KeyValueStore(Protocol):
     """What the processes share before they are connected: JAX's distributed client."""
 

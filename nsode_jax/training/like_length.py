@@ -8,7 +8,7 @@ targets, divided anew, and cut to one of a few shapes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Int
@@ -22,6 +22,7 @@ _TURNS = (0, 4, 2, 6, 1, 5, 3, 7)
 """The order in which they are yielded: short and long ones in turns."""
 
 
+@runtime_checkable
 class Positioned(Protocol):
     """An endless iterator over batches with a position, which is plain JSON."""
 

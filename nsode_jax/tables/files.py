@@ -90,10 +90,10 @@ def _read_bytes(path: str | Path, shown: str) -> bytes:
 
 
 def _from_clipboard() -> str:
-    import pandas as pd
+    from pandas.io import clipboard
 
     try:
-        text = pd.io.clipboard.clipboard_get()
+        text = clipboard.clipboard_get()
     except Exception as error:  # Each system has its own.
         reason = " ".join(str(error).split())[:200].rstrip(".")
         raise TrajectoryError(f"The clipboard cannot be read: {reason}.") from None

@@ -1,7 +1,4 @@
-"""Laws in other forms: the same numbers everywhere, tables and texts that say what they should."""
-
-import html
-import math
+"""Laws as functions: the same numbers everywhere."""
 
 import diffrax
 import jax
@@ -10,12 +7,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import OPERATORS
-from nsode_jax.reporting import export
-from nsode_jax.reporting.export import to_callable, vector_field
-from nsode_jax.reporting.result import Candidate, Discovery
+from nsode_jax.reporting.callables import to_callable, vector_field
+from nsode_jax.reporting.result import Candidate
 
 FORMULAS = (
     "0.53*y - 0.0008*y**2",
@@ -34,22 +29,6 @@ Y = np.array([0.1, 0.5, 1.0, 1.7, 3.0, 8.25])
 def candidate(formula, covariance=None, **fields):
     fit = {"y0s": (1.0,), "start_times": (0.0,), "r2": 0.99, "residual_rms": 0.1, "score": 1.0}
     return Candidate(Expression.from_infix(formula), covariance=covariance, **fit | fields)
-
-
-LAWS = (
-    candidate(
-        "0.53214*y - 0.00081234*y**2",
-        np.diag([0.0034, 0.0000021, 0.0]) ** 2,
-        residual_rms=0.1,
-        weight=0.9,
-        log_probability=-3.5,
-        converged=True,
-    ),
-    candidate("0.3*y", residual_rms=0.5, weight=0.1, r2=0.91),
-    candidate("exp(y)", residual_rms=math.inf, r2=-math.inf, score=math.inf),
-    candidate("0.31*y + 0.1*y**3", residual_rms=0.2),
-)
-FOUND = Discovery(LAWS, (Trajectory([0, 1, 2], [1, 2, 4]),), ("Beware of <b> & |.",), 2.5)
 
 
 @pytest.fixture
@@ -148,62 +127,3 @@ class TestDiffrax:
         assert value == pytest.approx(float(exact(constants)), rel=1e-8)
         assert_allclose(gradient[:2], jax.grad(exact)(constants)[:2], rtol=1e-6)
         assert jnp.isfinite(gradient[2])
-
-
-class TestTables:
-    def test_constants(self):
-        table = LAWS[0].constants_table()
-        assert list(table.index) == ["c0", "c1", "c2"]
-        assert_array_equal(table["value"], [0.53214, -0.00081234, 2.0])
-        assert_allclose(table["standard_error"], [0.0034, 0.0000021, 0.0])
-        assert_allclose(table.loc["c0", ["low", "high"]].tolist(), [0.525476, 0.538804])
-        assert list(table["fixed"]) == [False, False, True]
-        unknown = LAWS[1].constants_table()
-        assert unknown["standard_error"].isna().all() and not unknown["fixed"].any()
-        assert candidate("y").constants_table().shape == (0, 5)
-
-    def test_candidates(self):
-        table = FOUND.table()
-        assert list(table["rank"]) == [1, 2, 3, 4]
-        assert table["formula"][0] == "0.5321*y - 0.0008123*y**2"
-        assert list(table["complexity"]) == [9, 3, 2, 9]
-        assert list(table["converged"]) == [True, False, False, False]
-        assert list(table["on_pareto_front"]) == [True, True, False, False]
-        assert table["r2"][2] == -math.inf and math.isnan(table["log_probability"][1])
-        assert table["weight"][0] == 0.9 and table["score"][1] == 1.0
-        assert len(FOUND.table(limit=2)) == 2
-        assert list(FOUND.table(limit=2).columns) == list(table.columns)
-        assert len(FOUND.table(limit=0).columns) == len(table.columns)
-
-
-class TestText:
-    def test_terminal(self):
-        lines = str(FOUND).splitlines()
-        assert lines[0] == "dy/dt = 0.5321*y - 0.0008123*y**2"
-        assert lines[1] == "with y = 1 at t = 0, R² = 0.99000, residual 0.1"
-        assert lines[2:4] == ["  c0 = 0.5321 ± 0.0034", "  c1 = -0.0008123 ± 2.1e-06"]
-        assert lines[5].split() == ["rank", "R²", "complexity", "weight", "dy/dt", "="]
-        assert lines[6] == "   1   0.99000           9   90.0%  0.5321*y - 0.0008123*y**2"
-        assert lines[8] == "   3  diverges           2          exp(y)"
-        assert lines[-1] == "note: Beware of <b> & |."
-        assert repr(FOUND) == "<Discovery: dy/dt = 0.5321*y - 0.0008123*y**2, best of 4>"
-
-    def test_many_candidates_are_cut(self):
-        many = Discovery(LAWS * 2, FOUND.trajectories, (), 1.0)
-        assert "(3 more candidates in `table()`)" in str(many)
-        assert "3 more candidates" in many._repr_html_() and "3 more" in many._repr_markdown_()
-
-    def test_notebook(self):
-        page = FOUND._repr_html_()
-        assert "Beware of <b>" not in page and html.escape("Beware of <b> & |.") in page
-        assert page.count("<tr>") == 5 and page.count("<code>") == 4
-        markdown = FOUND._repr_markdown_().splitlines()
-        assert markdown[0] == r"$$\frac{dy}{dt} = 0.5321 y - 0.0008123 y^{2}$$"
-        rows = [line for line in markdown if line.startswith("|")]
-        assert len(rows) == 6 and {row.count("|") for row in rows} == {6}
-
-    def test_several_trajectories_are_counted(self):
-        law = candidate("y", y0s=(1.0, 2.0, 3.0), start_times=(0.0, 0.0, 1.0))
-        assert "(and 2 more trajectories)" in export.as_text(
-            Discovery((law,), FOUND.trajectories, (), 1.0)
-        )

@@ -7,7 +7,7 @@
 compressed by gzip, one skeleton a line with how often it was drawn: by size and, of one
 size, by frequency. Those beyond the complete sizes follow by frequency alone. The drawn
 trees are half random ones of the paper's prior and half laws (`EquationPrior`); no test
-set has a part in it. Drawn anew by: python -m nsode_jax.expressions.catalogue FILE.
+set has a part in it. Drawn anew by: python -m nsode_jax.expressions.skeleton_catalogue FILE.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def compose(
 def main(argv: Sequence[str] | None = None) -> int:
     """Draws a catalogue and writes it. Returns the exit code."""
     parser = argparse.ArgumentParser(
-        prog="nsode_jax.expressions.catalogue", description=__doc__.splitlines()[0]
+        prog="nsode_jax.expressions.skeleton_catalogue", description=__doc__.splitlines()[0]
     )
     parser.add_argument("file", type=Path)
     parser.add_argument("--symbols", type=int, default=7, help="complete up to so many")

@@ -1,0 +1,107 @@
+"""How well the prior expects laws of fields it has not seen, against a flat price per token.
+
+    python benchmarks/held_out_prior.py
+
+Each field of the catalogue is left out in turn; its laws are then priced in nats by
+`Prior` without that field, by its model of operators alone, by a uniform choice among all
+tokens, and by the flat price of `selection/score.py`. Laws count by their frequency and,
+in a second table, all alike. The last lines show from which values `NAMED_SHARE` and
+`CONCENTRATION` were chosen: the mean of the logarithm of the held-out probability, in nats.
+"""
+
+from __future__ import annotations
+
+import collections
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from nsode_jax.selection.catalogue import Catalogue, NamedLaw
+from nsode_jax.selection.complexity import in_arbitrary_units
+from nsode_jax.selection.form import Form
+from nsode_jax.selection.prior import (
+    CONCENTRATION,
+    NAMED_SHARE,
+    OperatorModel,
+    Prior,
+    corpus,
+)
+from nsode_jax.selection.score import TOKEN_COST
+
+_ALL_TOKENS = 15
+_SHARES = np.linspace(0.01, 0.99, 99)
+
+
+def held_out(concentration: float) -> Iterable[tuple[NamedLaw, Form, float, float]]:
+    """(law, form, probability among the named, log-probability of operators), field by field."""
+    catalogue = Catalogue.load()
+    for field in catalogue.fields:
+        rest = catalogue.without_fields(field)
+        operators = OperatorModel.estimate(
+            [*(form for law in rest.laws for form in sorted(law.forms)[:1]), *corpus()],
+            concentration,
+        )
+        named = Prior(rest, operators, 1.0)
+        for law in catalogue.laws:
+            for form in sorted(law.forms) if law.field == field else ():
+                probability = math.exp(named.log_prior_of_form(form))
+                yield law, form, probability, operators.log_probability(form)
+
+
+def flat_nats(law: NamedLaw) -> float:
+    """What the score asked for a law before: 1.5 nats for each of its weighted tokens."""
+    expression = law.formula.with_values(law.draw(np.random.default_rng(0)))
+    return in_arbitrary_units(expression)[0] * TOKEN_COST / 2
+
+
+def mean_log(rows: list, weights: np.ndarray, share: float) -> float:
+    """Mean logarithm of the held-out probability under the mixture."""
+    named, operators = (np.array([row[i] for row in rows]) for i in (2, 3))
+    return float(
+        np.average(np.log(share * named + (1 - share) * np.exp(operators)), weights=weights)
+    )
+
+
+def main() -> None:
+    rows = list(held_out(CONCENTRATION))
+    by_frequency = np.array([row[0].frequency / len(row[0].forms) for row in rows])
+    alike = np.array([1.0 / len(row[0].forms) for row in rows])
+    tokens = np.array([len(row[1]) for row in rows])
+    operators = -np.array([row[3] for row in rows])
+    flat = np.array([flat_nats(row[0]) for row in rows])
+    mixture = -np.array([mean_log([row], np.ones(1), NAMED_SHARE) for row in rows])
+    for title, weights in (("by frequency", by_frequency), ("all alike", alike)):
+        print(f"{title}: nats per law, nats per token, perplexity per token")
+        for name, nats in (
+            ("mixture", mixture),
+            ("operators alone", operators),
+            ("flat price", flat),
+            ("uniform", tokens * math.log(_ALL_TOKENS)),
+        ):
+            per_token = np.average(nats, weights=weights) / np.average(tokens, weights=weights)
+            mean = np.average(nats, weights=weights)
+            print(f"  {name:16} {mean:6.2f} {per_token:6.3f} {math.exp(per_token):6.2f}")
+        known = np.average([row[2] > 0 for row in rows], weights=weights)
+        print(f"  {known:.0%} have the form of a named law of another field")
+
+    print("by field (frequency): mixture, operators alone, flat price, in nats per law")
+    fields = collections.defaultdict(list)
+    for i, row in enumerate(rows):
+        fields[row[0].field].append(i)
+    for field, chosen in fields.items():
+        means = (
+            np.average(x[chosen], weights=by_frequency[chosen]) for x in (mixture, operators, flat)
+        )
+        print(f"  {field:20}", *(f"{mean:6.2f}" for mean in means))
+
+    for title, weights in (("by frequency", by_frequency), ("all alike", alike)):
+        values = [mean_log(rows, weights, share) for share in _SHARES]
+        print(f"best share of the named laws, {title}: {_SHARES[int(np.argmax(values))]:.2f}")
+    for concentration in (1, 2, 4, 8, 16, 32, 64):
+        value = mean_log(list(held_out(concentration)), by_frequency, NAMED_SHARE)
+        print(f"concentration {concentration:3}: {value:.3f}")
+
+
+if __name__ == "__main__":
+    main()

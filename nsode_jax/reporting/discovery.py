@@ -1,0 +1,83 @@
+"""`Discovery`: a result with everything that can be done with it within reach."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from jaxtyping import Float
+
+from nsode_jax.reporting import persistence, tables, text
+from nsode_jax.reporting.result import Result
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import sympy
+    from matplotlib.figure import Figure
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Discovery(Result):
+    """What `discover` finds; `Result` says what it holds.
+
+    Printed, and in a notebook, it shows the best law and the table of the next ones.
+    """
+
+    def table(self, limit: int | None = None) -> pd.DataFrame:
+        """The candidates, best first, `limit` of them at most; see `tables.candidates_table`."""
+        return tables.candidates_table(self, limit)
+
+    def predict(
+        self,
+        t: Float[np.ndarray, " time"] | Sequence[float],
+        y0: float | None = None,
+        trajectory: int = 0,
+    ) -> Float[np.ndarray, " time"]:
+        """The solution of the best law at increasing times; see `Candidate.predict`."""
+        return self.best.predict(t, y0, trajectory)
+
+    def to_sympy(self) -> sympy.Expr:
+        """The best f as a SymPy expression in the symbol `y`."""
+        return self.best.to_sympy()
+
+    def to_latex(self) -> str:
+        """The best f in LaTeX, rounded for display."""
+        return self.best.latex()
+
+    def to_callable(self, backend: str = "numpy") -> Callable[[Any], Any]:
+        """The best f as a function of an array, in `numpy` or `jax`."""
+        return self.best.to_callable(backend)
+
+    def plot(
+        self, path: str | Path | None = None, time_name: str = "t", value_name: str = "y"
+    ) -> Figure:
+        """The picture of the data, the solution and the law; see `plot.plot`."""
+        from nsode_jax.reporting.plot import plot  # Matplotlib is slow to import.
+
+        return plot(self, path, time_name, value_name)
+
+    def save(self, path: str | Path) -> None:
+        """Writes everything to a JSON file; see `persistence.save`."""
+        persistence.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """What `save` wrote, number by number; see `persistence.load`."""
+        result = persistence.load(path)
+        return cls(**{f.name: getattr(result, f.name) for f in dataclasses.fields(result)})
+
+    def __str__(self) -> str:
+        return text.as_text(self)
+
+    def __repr__(self) -> str:
+        best = self.best.rounded().infix
+        return f"<Discovery: dy/dt = {best}, best of {len(self.candidates)}>"
+
+    def _repr_html_(self) -> str:
+        return text.as_html(self)
+
+    def _repr_markdown_(self) -> str:
+        return text.as_markdown(self)

@@ -1,0 +1,108 @@
+"""The printed law: its constants in as few digits as still give the fitted solution.
+
+One constant after the other, rounding to the second digit of the standard error would
+do. But errors of several constants may cancel in the fit and not in their rounding:
+`8.38*y - 0.001955*y**2 - 8980` can be far from what fits. So digits are added to all
+of them until the solution stays where it was.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from nsode_jax.dynamics import dop853
+from nsode_jax.dynamics.stack_machine import Program
+from nsode_jax.expressions.expression import Expression
+from nsode_jax.reporting.formatting import decimal_exponent
+
+SHARE = 0.1
+"""Of the residual, by which the printed law may miss the fitted one at any time."""
+
+NEGLIGIBLE = 1e-5
+"""Residuals below this share of the spread of the solution count as that share."""
+
+FEWEST_DIGITS, USUAL_DIGITS, MOST_DIGITS, UNCERTAIN_DIGITS = 2, 6, 12, 4
+"""Significant digits of a constant: at least; by its error alone; at most; and without
+a known error."""
+
+_TIMES = 65  # At so many the solutions are compared, per trajectory.
+_TOLERANCE = 1e-9
+_MAX_STEPS = 5000
+
+
+def rounded_constants(
+    expression: Expression,
+    errors: Sequence[float],
+    y0s: Sequence[float],
+    spans: Sequence[float],
+    residual: float,
+) -> tuple[float, ...]:
+    """The constants of a fitted law, rounded together.
+
+    Args:
+      expression: f.
+      errors: standard error of each constant; 0 if it was not fitted, NaN if unknown.
+      y0s: fitted first value, per trajectory.
+      spans: time from the first to the last observation, per trajectory. Without any,
+        each constant is rounded by its own error.
+      residual: root mean square of the fit's residuals, in units of y.
+
+    Returns:
+      Each constant to the second digit of its standard error, in two to six digits, or
+      in up to twelve where the solutions of the law would else move by more than a
+      tenth of the residual at some time, or of 1e-5 of their spread.
+    """
+    constants, skeleton = expression.constants, expression.skeleton
+    fewest = [_digits(constant, error) for constant, error in zip(constants, errors, strict=True)]
+
+    def rounded(more: int) -> tuple[float, ...]:
+        return tuple(
+            float(f"{constant:.{min(digits + more, MOST_DIGITS)}g}")
+            for constant, digits in zip(constants, fewest, strict=True)
+        )
+
+    most = MOST_DIGITS - min(fewest, default=MOST_DIGITS)
+    if not spans or not most or not math.isfinite(residual) or rounded(0) == constants:
+        return rounded(0)
+    fitted = _solutions(expression, y0s, spans)
+    if not np.isfinite(fitted).all():
+        return rounded(0)
+    least = max(NEGLIGIBLE * float(fitted.std()), 1e-12 * float(np.abs(fitted).max()))
+    tolerance = SHARE * max(residual, least)
+    for more in range(most):
+        printed = _solutions(skeleton.with_constants(rounded(more)), y0s, spans)
+        if np.abs(printed - fitted).max() <= tolerance:  # Not if it is NaN.
+            return rounded(more)
+    return rounded(most)
+
+
+def _solutions(expression: Expression, y0s: Sequence[float], spans: Sequence[float]) -> np.ndarray:
+    """Solutions over each span, shape [trajectory, time]; a row of NaN where there is none."""
+    program = Program.from_expression(expression)
+    rows = [
+        dop853.integrate(
+            program,
+            np.array([y0]),
+            np.linspace(0.0, span, _TIMES),
+            rtol=_TOLERANCE,
+            atol=_TOLERANCE * (abs(y0) or 1.0),
+            max_steps=_MAX_STEPS,
+        ).y[0]
+        for y0, span in zip(y0s, spans, strict=True)
+    ]
+    return np.array(rows)
+
+
+def _digits(constant: float, error: float) -> int:
+    """Significant digits of a constant up to the second digit of its standard error."""
+    if math.isnan(error):
+        return UNCERTAIN_DIGITS
+    if error == 0.0 or constant == 0.0:
+        return USUAL_DIGITS
+    if math.isinf(error):
+        return FEWEST_DIGITS
+    first, last = decimal_exponent(constant, 17), decimal_exponent(error, 2) - 1
+    return min(max(first - last + 1, FEWEST_DIGITS), USUAL_DIGITS)

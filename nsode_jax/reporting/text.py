@@ -1,0 +1,181 @@
+"""A result in words: for a terminal, in Markdown and in HTML, all from the same parts."""
+
+from __future__ import annotations
+
+import re
+
+from nsode_jax.expressions.operators import OPERATORS
+from nsode_jax.reporting.analysis import find_fixed_points
+from nsode_jax.reporting.documents import (
+    Block,
+    Bullets,
+    Code,
+    Formula,
+    Paragraph,
+    Table,
+    blocks_to_html,
+    blocks_to_markdown,
+)
+from nsode_jax.reporting.formatting import (
+    probability_text,
+    r2_text,
+    time_text,
+    value_with_error,
+    value_within,
+)
+from nsode_jax.reporting.result import Candidate, Result
+from nsode_jax.reporting.rounding import NEGLIGIBLE, SHARE
+
+_SHOWN = 5
+"""Candidates in the text of a result; its table holds all of them."""
+
+
+# --- the whole ---------------------------------------------------------------
+
+
+def as_text(result: Result) -> str:
+    """The result for a terminal: the best law, its constants, the next ones, the notes."""
+    lines = [law_text(result), "", table_text(result, _SHOWN)]
+    lines += [f"({more})"] if (more := _rest(result)) else []
+    lines += [f"note: {note}" for note in result.notes]
+    return "\n".join(lines)
+
+
+def as_markdown(result: Result) -> str:
+    """The result for a notebook, the best law in LaTeX."""
+    law = result.best.latex()
+    return blocks_to_markdown(_blocks(result, Formula(rf"\frac{{dy}}{{dt}} = {law}", b"", "")))
+
+
+def as_html(result: Result) -> str:
+    """The result for a notebook, in plain tags: they show where LaTeX does not."""
+    return blocks_to_html(_blocks(result, Code(f"dy/dt = {result.best.rounded().infix}")))
+
+
+def _blocks(result: Result, law: Block) -> list[Block]:
+    more = _rest(result)
+    return [
+        law,
+        Paragraph(f"with {fit_text(result.best)}"),
+        candidate_table(result, _SHOWN),
+        *([Paragraph(more)] if more else []),
+        *([Bullets(tuple(f"Note: {note}" for note in result.notes))] if result.notes else []),
+    ]
+
+
+def _rest(result: Result) -> str:
+    hidden = len(result.candidates) - _SHOWN
+    if hidden <= 0:
+        return ""
+    return f"{hidden} more candidate{'' if hidden == 1 else 's'} in `table()`"
+
+
+# --- the candidates ----------------------------------------------------------
+
+
+def candidate_table(result: Result, rows: int, *, wide: bool = False) -> Table:
+    """The best candidates: rank, probability, R2, complexity and formula f(y).
+
+    Args:
+      result: what was found.
+      rows: most candidates shown.
+      wide: with their residual and origin too.
+    """
+
+    def row(rank: int, candidate: Candidate) -> tuple[str, ...]:
+        return (
+            str(rank),
+            probability_text(candidate.probability),
+            r2_text(candidate.r2),
+            *((f"{candidate.residual_rms:.3g}",) if wide else ()),
+            str(candidate.complexity),
+            *((candidate.origin or "-",) if wide else ()),
+            candidate.rounded().infix,
+        )
+
+    names = ("rank", "probability", "R²", "residual", "complexity", "origin", "dy/dt =")
+    header = tuple(name for name in names if wide or name not in ("residual", "origin"))
+    shown = enumerate(result.candidates[:rows], start=1)
+    return Table(header, tuple(row(*ranked) for ranked in shown), code=True)
+
+
+def table_text(result: Result, rows: int, columns: int | None = None) -> str:
+    """The best candidates as aligned text.
+
+    Args:
+      result: what was found.
+      rows: most candidates shown.
+      columns: formulas are cut to this width; None: never.
+    """
+    table = candidate_table(result, rows)
+    lines = (table.header, *table.rows)
+    widths = [max(map(len, column)) for column in list(zip(*lines))[:-1]]
+    text = [
+        "  ".join([*(cell.rjust(width) for cell, width in zip(line, widths)), line[-1]])
+        for line in lines
+    ]
+    return "\n".join(
+        line if columns is None or len(line) <= columns else f"{line[: columns - 3]}..."
+        for line in text
+    )
+
+
+# --- the best law ------------------------------------------------------------
+
+
+def law_text(result: Result, time_name: str = "t", value_name: str = "y") -> str:
+    """The best law in the words of the file, its start, constants and fixed points."""
+    best = result.best
+    t, y = _as_symbol(time_name), _as_symbol(value_name)
+    formula = re.sub(r"\by\b", lambda _: y, best.rounded().infix)
+    lines = [f"d{y}/d{t} = {formula}", f"with {fit_text(best, t, y)}"]
+    constants = [
+        value_with_error(value, error)
+        for value, error, *_ in constants_as_shown(best)
+        if error != 0.0
+    ]
+    points = []
+    for point in find_fixed_points(result):
+        kind = "stable" if point.stable else "unstable"
+        where = "" if point.observed else ", beyond the data"
+        points.append(f"{value_with_error(point.y, point.standard_error)} ({kind}{where})")
+    for name, entries in (("constants", constants), ("fixed points", points)):
+        if entries:
+            lines += [f"{name}:", *(f"  {entry}" for entry in entries)]
+    return "\n".join(lines)
+
+
+def _as_symbol(name: str) -> str:
+    """A name that cannot be mistaken for a part of the formula."""
+    return name if name.isidentifier() and name not in OPERATORS else f"[{name}]"
+
+
+def fit_text(candidate: Candidate, time: str = "t", value: str = "y") -> str:
+    """Where the fitted solution starts, and how well it fits."""
+    others = len(candidate.y0s) - 1
+    more = f" (and {others} more trajector{'y' if others == 1 else 'ies'})" if others else ""
+    return (
+        f"{start_text(candidate, 0, time, value)}{more}, R² = {r2_text(candidate.r2)}, "
+        f"residual {candidate.residual_rms:.3g}"
+    )
+
+
+def start_text(candidate: Candidate, trajectory: int, time: str = "t", value: str = "y") -> str:
+    """The fitted first value and its time, as exactly as the law is printed."""
+    y0 = candidate.y0s[trajectory]
+    tolerance = SHARE * max(candidate.residual_rms, NEGLIGIBLE * abs(y0))
+    start = time_text(candidate.start_times[trajectory])
+    return f"{value} = {value_within(y0, tolerance)} at {time} = {start}"
+
+
+def constants_as_shown(best: Candidate) -> list[tuple[float, float, float, float]]:
+    """(value, standard error, low, high) per constant, in the order of the rounded formula."""
+    shown = [abs(constant) for constant in best.rounded().constants]
+
+    def place(i: int) -> int:
+        rounded = abs(best.rounded_constants[i])
+        return shown.index(rounded) if rounded in shown else len(shown)
+
+    constants, errors = best.expression.constants, best.standard_errors
+    order = sorted(range(len(constants)), key=place)
+    return [(constants[i], errors[i], *best.confidence_intervals[i]) for i in order]

@@ -1,0 +1,328 @@
+"""Names for laws: is a fitted law one that science has a name for, and what are its parameters?
+
+A law is compared with the entries of the catalogue that have its form. Their customary
+parameters are those whose f is the fitted one; that they exist, with the signs that the
+entry asks for, is what makes the law that entry. What hardly contributes over the data is
+left out first, and exponents that are whole numbers but for rounding made whole: so a law
+that is a limit of another one gets its own name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import scipy.optimize
+from jaxtyping import Float
+
+from nsode_jax.expressions.canonical import canonicalize
+from nsode_jax.expressions.constants import is_plain
+from nsode_jax.expressions.expression import Expression, ExpressionError, subtree_end
+from nsode_jax.selection.catalogue import Catalogue, NamedLaw
+from nsode_jax.selection.form import form_of
+
+SAME = 1e-4
+"""Laws whose f differs by less than this share of its largest value are not told apart."""
+
+_PLACES = 64
+_STARTS = 16
+_SAME_MINIMUM = 3
+_SPREAD = 1.5
+_MOST_STEPS = 50
+_NEARLY_PLAIN = 0.02
+_MOST_REDUCTIONS = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class NamedParameter:
+    """A parameter of a named law, as it follows from a fit.
+
+    Attributes:
+      name, meaning: as in the catalogue.
+      value: in the units of the data.
+      standard_error: by the delta method; NaN if that of the fit is unknown.
+      unit: such as "/h", from the columns' units; empty if there is none.
+    """
+
+    name: str
+    meaning: str
+    value: float
+    standard_error: float
+    unit: str
+
+    def __str__(self) -> str:
+        text = f"{self.name} = {_with_error(self.value, self.standard_error)}"
+        return f"{text} {self.unit}" if self.unit else text
+
+
+@dataclasses.dataclass(frozen=True)
+class Name:
+    """What a law is called.
+
+    Attributes:
+      law: the entry of the catalogue.
+      parameters: in the order of its formula.
+      others: names of other entries with as many parameters that the law equals as well.
+      reduced: the law without what hardly contributes, if something was left out.
+    """
+
+    law: NamedLaw
+    parameters: tuple[NamedParameter, ...]
+    others: tuple[str, ...]
+    reduced: Expression | None
+
+    def __str__(self) -> str:
+        return f"{self.law.name}: {', '.join(map(str, self.parameters))}"
+
+
+def name_of(
+    expression: Expression,
+    low: float,
+    high: float,
+    covariance: Float[np.ndarray, "constants constants"] | None = None,
+    *,
+    value_unit: str = "",
+    time_unit: str = "",
+    catalogue: Catalogue | None = None,
+) -> Name | None:
+    """The name of a fitted law, or None if it has none.
+
+    Args:
+      expression: f, with fitted constants.
+      low, high: range of y over which f counts: that of the data.
+      covariance: of `expression.constants`.
+      value_unit, time_unit: of the columns, such as "g/L" and "h".
+      catalogue: where to look; by default the one that comes with the package.
+
+    Returns:
+      The entry with the fewest parameters among those that f equals over the range, the
+      most frequent of them; None also where f is undefined somewhere, or 0 everywhere.
+    """
+    if not low < high:
+        return None  # Values of f at one y are no law.
+    catalogue = catalogue or Catalogue.load()
+    places = np.linspace(low, high, _PLACES)
+    rates = expression.evaluate(places)
+    if not np.isfinite(rates).all() or not np.abs(rates).max() > 0:
+        return None
+    for reduced in _reductions(expression, places, rates):
+        matches = _matches(reduced, places, catalogue)
+        if not matches:
+            continue
+        law, values = matches[0]
+        errors = _standard_errors(law, values, expression, covariance, places)
+        by_name = dict(zip(law.formula.names, values))
+        parameters = tuple(
+            NamedParameter(
+                p.name, p.meaning, v, e, unit_text(*p.dimension(by_name), value_unit, time_unit)
+            )
+            for p, v, e in zip(law.parameters, values, errors)
+        )
+        others = tuple(other.name for other, _ in matches[1:])
+        return Name(law, parameters, others, None if reduced is expression else reduced)
+    return None
+
+
+# --- what hardly contributes -----------------------------------------------------
+
+
+def _reductions(
+    expression: Expression,
+    places: Float[np.ndarray, " places"],
+    rates: Float[np.ndarray, " places"],
+) -> list[Expression]:
+    """The law, and simpler ones that equal it over the data, simplest first."""
+    chain, tolerance = [expression], SAME * np.abs(rates).max()
+    for _ in range(_MOST_REDUCTIONS):
+        equal = []
+        for simpler in _simpler(chain[-1]):
+            difference = np.abs(simpler.evaluate(places) - rates)
+            if difference.max() <= tolerance:  # False for NaN.
+                equal.append((simpler.complexity, float(difference.max()), simpler))
+        if not equal:
+            break
+        chain.append(min(equal, key=lambda found: found[:2])[2])
+    return chain[::-1]
+
+
+def _simpler(expression: Expression) -> Iterator[Expression]:
+    """Laws with one term of a sum left out, or one exponent made plain."""
+    prefix = expression.prefix
+    for start, token in enumerate(prefix):
+        if token not in ("add", "sub", "pow"):
+            continue
+        middle, end = subtree_end(prefix, start + 1), subtree_end(prefix, start)
+        first, second = prefix[start + 1 : middle], prefix[middle:end]
+        options = [first, second if token == "add" else ("neg", *second)]
+        if token == "pow":
+            exponent = second[0]
+            if isinstance(exponent, str) or is_plain(exponent):
+                continue
+            plain = round(2 * exponent) / 2
+            if abs(plain - exponent) > _NEARLY_PLAIN or not is_plain(plain):
+                continue
+            options = [("pow", *first, plain)]
+        for option in options:
+            try:
+                yield canonicalize(Expression((*prefix[:start], *option, *prefix[end:])))
+            except ExpressionError:
+                continue
+
+
+# --- customary parameters ---------------------------------------------------------
+
+
+def _matches(
+    expression: Expression, places: Float[np.ndarray, " places"], catalogue: Catalogue
+) -> list[tuple[NamedLaw, list[float]]]:
+    """Entries that the law equals, with their parameters, the best name first."""
+    try:
+        candidates = catalogue.by_form.get(form_of(expression), ())
+    except ExpressionError:
+        return []
+    found: list[tuple[NamedLaw, list[float]]] = []
+    for law in sorted(candidates, key=lambda law: (len(law.parameters), -law.frequency)):
+        if found and len(law.parameters) > len(found[0][1]):
+            break  # It has a parameter to spare, and is no other name but a wider law.
+        values = solve_parameters(law, expression.evaluate, places)
+        if values is not None:
+            found.append((law, values))
+    return found
+
+
+def solve_parameters(
+    law: NamedLaw,
+    rate: Callable[[Float[np.ndarray, " places"]], Float[np.ndarray, " places"]],
+    places: Float[np.ndarray, " places"],
+) -> list[float] | None:
+    """Parameters with which a named law equals a function.
+
+    Args:
+      law: an entry of the catalogue.
+      rate: f.
+      places: values of y at which they are compared.
+
+    Returns:
+      Parameters that the entry admits; None if there are none.
+    """
+    rates = rate(places)
+    size = np.abs(rates).max()
+    scale = float(np.abs(places).max()), float(size)
+    rng = np.random.default_rng(0)
+
+    def misfit(free: Float[np.ndarray, " parameters"]) -> Float[np.ndarray, " places"]:
+        difference = (law.formula.evaluate(units * free, places) - rates) / size
+        return np.where(np.isfinite(difference), np.clip(difference, -1e6, 1e6), 1e6)
+
+    missed: list[float] = []
+    for start in range(_STARTS):
+        units = np.array(law.typical(*scale, start))
+        free = np.exp(rng.normal(0.0, _SPREAD if start else 0.0, units.size))
+        # Not in their logarithms, where all values near 0 look like a minimum.
+        fit = scipy.optimize.least_squares(
+            misfit, free, method="lm", xtol=1e-9, ftol=1e-9, max_nfev=_MOST_STEPS * (units.size + 1)
+        )
+        values = _in_order(law, (units * fit.x).tolist())
+        difference = float(np.abs(law.formula.evaluate(values, places) - rates).max())
+        if difference <= SAME * size and law.admits(values):
+            return values
+        if not math.isfinite(difference):
+            continue
+        missed.append(fit.cost)
+        if sum(math.isclose(fit.cost, other, rel_tol=1e-3) for other in missed) == _SAME_MINIMUM:
+            return None  # It is reached again and again: the best that there is.
+    return None
+
+
+def _in_order(law: NamedLaw, values: list[float]) -> list[float]:
+    """The values, those that must be in order exchanged if they are not.
+
+    Only roots of f are in an order, which may be exchanged; where they may not, the
+    values are left to be refused.
+    """
+    by_name = dict(zip(law.formula.names, values))
+    for small, large in law.order:
+        if by_name[small] > by_name[large]:
+            by_name[small], by_name[large] = by_name[large], by_name[small]
+    return list(by_name.values())
+
+
+def _standard_errors(
+    law: NamedLaw,
+    values: Sequence[float],
+    expression: Expression,
+    covariance: Float[np.ndarray, "constants constants"] | None,
+    places: Float[np.ndarray, " places"],
+) -> list[float]:
+    """By the delta method: both laws' f changes in the same way with their constants."""
+    if covariance is None:
+        return [math.nan] * len(values)
+    by_parameter = _sensitivities(lambda v: law.formula.evaluate(v, places), values)
+    skeleton = expression.skeleton
+    by_constant = _sensitivities(
+        lambda v: skeleton.with_constants(v).evaluate(places), expression.constants
+    )
+    if not (np.isfinite(by_parameter).all() and np.isfinite(by_constant).all()):
+        return [math.nan] * len(values)
+    sizes = np.linalg.norm(by_parameter, axis=0)
+    sizes = np.where(sizes > 0, sizes, 1.0)
+    change = np.linalg.lstsq(by_parameter / sizes, by_constant, rcond=None)[0] / sizes[:, None]
+    variances = np.einsum("ij,jk,ik->i", change, np.asarray(covariance), change)
+    return np.sqrt(np.where(variances >= 0, variances, np.nan)).tolist()
+
+
+def _sensitivities(
+    function: Callable[[Sequence[float]], Float[np.ndarray, " places"]], values: Sequence[float]
+) -> Float[np.ndarray, "places values"]:
+    """Derivatives of f by its constants."""
+    columns = []
+    for i, value in enumerate(values):
+        step = 1e-6 * (abs(value) or 1.0)
+        above, below = list(values), list(values)
+        above[i], below[i] = value + step, value - step
+        columns.append((function(above) - function(below)) / (above[i] - below[i]))
+    return np.stack(columns, axis=1) if columns else np.zeros((_PLACES, 0))
+
+
+# --- units and numbers as text -----------------------------------------------------
+
+
+def unit_text(of_value: float, of_time: float, value_unit: str, time_unit: str) -> str:
+    """A unit from those of the columns: (0, -1) with "h" is "/h", (1, -1) with "g" "g/h".
+
+    Args:
+      of_value, of_time: exponents of the units of y and t.
+      value_unit, time_unit: such as "g/L" and "h"; empty if unknown, or none.
+    """
+    above, below = "", ""
+    for power, unit in ((of_value, value_unit), (of_time, time_unit)):
+        if not unit or abs(power) < 1e-12:
+            continue
+        compound = any(sign in unit for sign in "/* ·")
+        alone = power == 1 and not above and (of_time == 0 or unit is time_unit)
+        shown = f"({unit})" if compound and not alone else unit
+        shown += f"^{abs(power):.3g}" if abs(power) != 1 else ""
+        if power > 0:
+            above += ("*" if above else "") + shown
+        else:
+            below += f"/{shown}"
+    return above + below
+
+
+def _with_error(value: float, error: float) -> str:
+    """A value and its error to the error's first digit, two digits of it if that is a 1."""
+    if not math.isfinite(error):
+        return f"{value:.4g}"
+    if error <= 1e-12 * abs(value):
+        return f"{value:.6g}"
+    first = math.floor(math.log10(error))
+    digits = first - 1 if round(error / 10.0**first, 1) < 2 else first
+    if abs(value) >= 1e6 or 0 < abs(value) < 1e-4:
+        shift = math.floor(math.log10(abs(value)))
+        scaled = 10.0**-shift
+        places = max(shift - digits, 0)
+        return f"({value * scaled:.{places}f} ± {error * scaled:.{places}f})e{shift:+03d}"
+    places = max(-digits, 0)
+    return f"{value:.{places}f} ± {error:.{places}f}"

@@ -1,0 +1,114 @@
+"""Numbers as people write them: units, percent signs, limits, odd minus signs; dates as numbers."""
+
+import numpy as np
+import pytest
+
+from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.tables.cells import kind_of
+from nsode_jax.tables.table import read_measurements
+
+Y = [1.2, 0.905, 0.526, 0.317, 0.2, 0.133, 0.094, 0.071, 0.058]
+
+
+@pytest.mark.parametrize(
+    ("cell", "kind"),
+    [("1.5", "number"), ("-2e-3", "number"), (".5", "number"), ("1,5", "dressed")]
+    + [("75.4%", "dressed"), ("1.49 min", "dressed"), ("12 866", "dressed"), ("<0.1", "dressed")]
+    + [("2020-03-01", "date"), ("20/1/2020", "date"), ("01.03.2020", "date"), ("1:29", "clock")]
+    + [("bad", "text"), ("1_000", "text"), ("0x10", "text"), ("\u0663", "text"), ("A590", "text")]
+    + [("", "missing"), ("NA", "missing"), ("BLQ", "missing"), (float("nan"), "missing")],
+)
+def test_kinds(cell, kind):
+    assert kind_of(cell) == kind
+
+
+def read(tmp_path, cells, times=range(9), names="t,y"):
+    path = tmp_path / "data.csv"
+    rows = "".join(f"{a},{b}\n" for a, b in zip(times, cells, strict=True))
+    path.write_text(f"{names}\n{rows}", encoding="utf-8")
+    return read_measurements(path)
+
+
+def refusal(*args, **kwargs) -> str:
+    with pytest.raises(TrajectoryError) as caught:
+        read(*args, **kwargs)
+    return str(caught.value)
+
+
+def test_percent_signs(tmp_path):
+    result = read(tmp_path, [f"{y}%" for y in Y])
+    assert result.trajectories[0].y.tolist() == Y and result.names == ("t", "y [%]")
+    message = refusal(tmp_path, [f"{y}%" if i != 4 else y for i, y in enumerate(Y[:-1])] + ["1"])
+    assert "2 cells without a number" in message and "'0.2' in line 6" in message
+
+
+def test_units_in_cells(tmp_path):
+    result = read(tmp_path, Y, [f"{i}.5 min" for i in range(9)])
+    assert result.names == ("t [min]", "y") and result.trajectories[0].t[1] == 1.5
+    assert "'min'" in result.notes[0]
+    mixed = [f"{i} {'min' if i < 6 else 's'}" for i in range(1, 10)]
+    assert "'6 s' in line 7" in refusal(tmp_path, Y, mixed)
+
+
+def test_true_minus_signs(tmp_path):
+    assert read(tmp_path, [f"\u2212{y}" for y in Y]).trajectories[0].y.tolist() == [-y for y in Y]
+
+
+@pytest.mark.parametrize("mark", ["<0.1", "< 0.1", "BLQ", "\u22640.1"])
+def test_limits_are_handed_on_and_left_out(tmp_path, mark):
+    result = read(tmp_path, [*Y, mark, mark], range(11))
+    limits = result.limits[0]
+    assert len(result.trajectories[0]) == 9 and limits.t.tolist() == [9, 10] and limits.below.all()
+    np.testing.assert_array_equal(limits.limit, [np.nan if mark == "BLQ" else 0.1] * 2)
+    note = " ".join(result.notes)
+    assert "2 values in column 'y' are only limits" in note and f"{mark!r} at 9" in note
+    assert "left out of the fit" in note
+
+
+def test_values_above_the_range(tmp_path):
+    result = read(tmp_path, [*Y, ">3", "OVRFLW"], range(11))
+    assert not result.limits[0].below.any() and len(result.trajectories[0]) == 9
+
+
+def test_unreadable_cells_at_an_end_or_many(tmp_path):
+    for cells in ([*Y[:-2], "a", "b"], ["a", *Y[1:]], [*Y[:3], "a", "b", *Y[5:]]):
+        message = refusal(tmp_path, cells)
+        assert "'a' in line" in message and "NA where nothing was measured" in message
+    result = read(tmp_path, [*Y[:4], "a", *Y[5:]])
+    assert "'a' in line 6" in result.notes[0] and len(result.trajectories[0]) == 8
+
+
+def test_lines_of_text_below_the_table(tmp_path):
+    path = tmp_path / "data.csv"
+    rows = "".join(f"{a},{b}\n" for a, b in enumerate(Y))
+    path.write_text(f"t,y\n{rows}\nEnd of data\n")
+    result = read_measurements(path)
+    assert result.trajectories[0].y.tolist() == Y and "1 row of text" in " ".join(result.notes)
+
+
+def test_a_column_without_numbers_is_shown_by_its_first_such_cell(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("t,y,z\n" + "".join(f"{a},{b},high\n" for a, b in enumerate(Y)))
+    with pytest.raises(TrajectoryError, match="'z' does not hold numbers: 'high' in line 2"):
+        read_measurements(path, value="z")
+
+
+def test_dates_as_numbers(tmp_path):
+    days = [20200227, 20200228, 20200229, *range(20200301, 20200307)]
+    result = read(tmp_path, Y, days, "day,y")
+    assert result.trajectories[0].t.tolist() == list(range(9))
+    assert result.names[0] == "day [days since 2020-02-27]" and "yyyymmdd" in result.notes[0]
+    # The same as days and as seconds since 1970.
+    result = read(tmp_path, Y, [1582761600 + 86400 * i for i in range(9)], "timestamp,y")
+    assert result.trajectories[0].t.tolist() == list(range(9))
+    counts = [20200290 + 7 * i for i in range(9)]  # No such days: they are counts.
+    assert read(tmp_path, Y, counts, "n,y").trajectories[0].t[0] == 20200290
+
+
+def test_minutes_and_seconds(tmp_path):
+    times = [f"{i}:30" for i in range(9)]
+    result = read(tmp_path, Y, times)
+    assert result.names[0] == "t [hours]" and "if they are m:ss" in result.notes[0]
+    result = read(tmp_path, Y, times, "t (min),y")
+    assert result.names[0] == "t (min) [minutes]" and result.trajectories[0].t[0] == 0.5
+    assert "'3:75'" in refusal(tmp_path, Y, ["0:10", "0:20", "3:75", *times[3:8], "9:99"])

@@ -1,0 +1,53 @@
+"""Numbers as text: as many digits as they have, and no more."""
+
+import numpy as np
+import pytest
+
+from nsode_jax.reporting.formatting import (
+    probability_text,
+    r2_text,
+    time_text,
+    value_with_error,
+    value_within,
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [
+        (0.54213, 0.0034, "0.5421 ± 0.0034"),
+        (0.5, 0.0034, "0.5000 ± 0.0034"),
+        (-663.2, 1.74, "-663.2 ± 1.7"),
+        (12345.6, 343.0, "12346 ± 343"),
+        (0.1, 3.0, "0.1 ± 3.0"),
+        (-4.98e-11, 1.3e-12, "(-4.98 ± 0.13)e-11"),
+        (1.234e9, 9.96e6, "(1.234 ± 0.010)e+09"),
+        (0.0, 2e-7, "(0.0 ± 2.0)e-07"),
+        (-0.5, 3.4e-12, "-0.5 ± 3e-12"),
+        (2.0, 0.0, "2"),
+        (1.23456, np.nan, "1.235 ± unknown"),
+        (1.5, np.inf, "1.5 ± inf"),
+    ],
+)
+def test_values_with_errors(value, error, text):
+    assert value_with_error(value, error) == text
+
+
+def test_probabilities():
+    shown = [probability_text(p) for p in (1.0, 0.9784, 0.0006, 0.0001, 0.0, np.nan)]
+    assert shown == ["100.0%", "97.8%", "0.1%", "<0.1%", "<0.1%", "-"]
+
+
+def test_r2():
+    shown = [r2_text(r2) for r2 in (1.0, 0.99996, -0.5, -1234.0, -np.inf, np.nan)]
+    assert shown == ["1.00000", "0.99996", "-0.50000", "-1.2e+03", "diverges", "unknown"]
+
+
+def test_times():
+    assert [time_text(t) for t in (0.0, 1_700_000_123.0, 0.1 + 0.2)] == ["0", "1700000123", "0.3"]
+
+
+def test_values_within_a_tolerance():
+    assert value_within(1234.5678, 0.01) == "1234.57"
+    assert value_within(1234.5678, 100.0) == "1235"
+    assert value_within(1 / 3, 0.0) == "0.333333333333"

@@ -1,0 +1,78 @@
+"""Where the data are: preambles, rows of units, told delimiters, transposed tables."""
+
+import numpy as np
+import pytest
+
+from nsode_jax.tables.layout import parse_text
+from nsode_jax.tables.table import read_table
+
+T = np.arange(12.0)
+ROWS = "".join(f"{i},{i * 600},{0.09 * 1.2**i:.3f}\n" for i in range(12))
+
+
+def read(tmp_path, text):
+    (tmp_path / "data.csv").write_text(text, encoding="utf-8")
+    return read_table(tmp_path / "data.csv")
+
+
+@pytest.mark.parametrize("pad", ["", ",,"])
+def test_a_preamble_may_be_padded(tmp_path, pad):
+    text = f"Method: growth{pad}\nPlate{pad}\n{pad}\nCycle Nr.,Time [s],A1\n" + ROWS
+    trajectory, notes, names = read(tmp_path, text)
+    assert (
+        names == ("Time [s]", "A1") and trajectory.t[-1] == 6600 and "2 lines of text" in notes[0]
+    )
+
+
+def test_pairs_of_words_above_are_no_names(tmp_path):
+    text = "Operator,Smith\nDevice,reader\nhours,mass\n" + "".join(f"{t},{t * t}\n" for t in T)
+    assert read(tmp_path, text)[2] == ("hours", "mass")
+
+
+@pytest.mark.parametrize("units", ["h,mg/l", "(h),(g)", "[min],%", "s,-"])
+def test_a_row_of_units(tmp_path, units):
+    text = f"x,mass\n{units}\n" + "".join(f"{t},{t * t}\n" for t in T)
+    trajectory, notes, names = read(tmp_path, text)
+    assert len(trajectory) == 12 and names == ("x", "mass")
+
+
+@pytest.mark.parametrize("delimiter", [";", ",", "\t"])
+def test_the_delimiter_may_be_told(tmp_path, delimiter):
+    rows = "".join(f"{t}{delimiter}{t * t}\n" for t in T)
+    trajectory, notes, names = read(tmp_path, f"sep={delimiter}\nt{delimiter}y\n{rows}")
+    assert len(trajectory) == 12 and names == ("t", "y") and notes == ()
+
+
+def test_columns_named_by_numbers(tmp_path):
+    text = "time,1,2,3\n" + "".join(f"{t},{t * t},{t + 1},{t + 2}\n" for t in T)
+    trajectory, _, names = read(tmp_path, text)
+    assert names == ("time", "1") and len(trajectory) == 12
+
+
+def test_doses_are_names(tmp_path):
+    text = "time,5 mM,10 mM\n" + "".join(f"{t},{t * t},{t + 1}\n" for t in T)
+    assert read(tmp_path, text)[2] == ("time", "5 mM")
+
+
+@pytest.mark.parametrize("delimiter", [",", "\t", ";"])
+@pytest.mark.parametrize("named", [True, False])
+def test_transposed(tmp_path, delimiter, named):
+    rows = [T, T**2 + 0.5]
+    lines = [delimiter.join([*["Time [s]"] * named, *map(str, rows[0])])]
+    lines += [delimiter.join([*["A1"] * named, *map(str, rows[1])])]
+    trajectory, notes, names = read(tmp_path, "\n".join(lines))
+    np.testing.assert_array_equal(trajectory.t, T)
+    np.testing.assert_array_equal(trajectory.y, rows[1])
+    assert (
+        names == (("Time [s]", "A1") if named else ("t", "y")) and "rows of the table" in notes[0]
+    )
+
+
+def test_a_short_wide_table_is_not_transposed():
+    text = "name,t,a,b,c\nx,1,2,3,4\ny,2,3,4,5\n"
+    assert parse_text(text, "f").names == ["name", "t", "a", "b", "c"]
+
+
+def test_the_first_row_of_data_is_not_taken_for_text(tmp_path):
+    with pytest.raises(ValueError, match="'bad' in line 2"):
+        read(tmp_path, "t;y\n0;bad\n" + "".join(f"{t + 1};{t * t}\n" for t in T))

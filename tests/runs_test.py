@@ -1,0 +1,122 @@
+"""Several series in one table: found, never sorted together."""
+
+import numpy as np
+import pytest
+
+from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.tables.runs import runs
+from nsode_jax.tables.table import read_measurements
+
+AGES = (118, 484, 664, 1004, 1231, 1372, 1582)
+
+
+def write(tmp_path, text):
+    (tmp_path / "data.csv").write_text(text)
+    return tmp_path / "data.csv"
+
+
+def refusal(*args, **kwargs) -> str:
+    with pytest.raises(TrajectoryError) as caught:
+        read_measurements(*args, **kwargs)
+    return str(caught.value)
+
+
+def test_runs():
+    assert runs(np.array([0, 1, 2, 3, 0, 1, 2, 3.0])).tolist() == [0] * 4 + [1] * 4
+    assert runs(np.array([3, 2, 1, 0, 3, 2, 1, 0.0])).tolist() == [0] * 4 + [1] * 4
+    assert not runs(np.arange(9.0)).any() and not runs(-np.arange(9.0)).any()
+    assert not runs(np.array([0, 1, 2, 3, 4, 3.5, 6, 7])).any()  # A slip of the pen.
+    assert not runs(np.array([5, 6, 7, 8, 0, 1, 2, 3.0])).any()  # Halves out of order.
+    assert not runs(np.array([np.nan] * 5)).any()
+
+
+def orange(names: str) -> str:
+    rows = [(tree, age, 30 + tree + age // 9) for tree in range(1, 6) for age in AGES]
+    lines = [f'"{i}",{tree},{age},{size}' for i, (tree, age, size) in enumerate(rows, 1)]
+    return "\n".join([names, *lines])
+
+
+@pytest.mark.parametrize("names", ['"",tree,age,size', "rownames,tree,time,size"])
+def test_a_long_table(tmp_path, names):
+    path = write(tmp_path, orange(names))
+    message = refusal(path)
+    assert "start again 4 times" in message and "--series tree" in message
+    read = read_measurements(path, series="tree")
+    assert read.labels == tuple("12345") and read.names == (names.split(",")[2], "size")
+    assert [series.t.tolist() for series in read.trajectories] == [list(AGES)] * 5
+    assert read.trajectories[2].y[0] == 30 + 3 + 118 // 9
+
+
+def test_a_clock_that_starts_again(tmp_path):
+    block = "Cycle,Time [s],A1\n" + "".join(f"{i},{i * 600},{i * i}\n" for i in range(12))
+    second = "\nMode,Kinetic,\n" + block.replace("A1", "B7")
+    path = write(tmp_path, "Method: growth,,\n" + block + second)
+    message = refusal(path)
+    assert "start again 1 time (first in line 18)" in message and "--series restart" in message
+    read = read_measurements(path, series="restart")
+    assert [len(series) for series in read.trajectories] == [12, 12]
+    assert "is named 'B7'" in " ".join(read.notes)
+
+
+@pytest.mark.parametrize("mark", ["", ":"])
+def test_labels_in_turns(tmp_path, mark):
+    rows = [f"00:{m:02}:{13 * k} {k}{mark} {90 - m - k}" for m in range(12) for k in (1, 2, 3)]
+    path = write(tmp_path, "\n".join(rows))
+    if mark:
+        assert "Column 2 seems to tell several series apart" in refusal(path)
+    read = read_measurements(path, time="1", value="3", series="2")
+    assert read.labels == ("1", "2", "3") and [len(s) for s in read.trajectories] == [12] * 3
+
+
+def test_times_shared_by_labels_are_not_averaged(tmp_path):
+    rows = [f"{t},{who},{t * k}" for t in range(12) for k, who in enumerate("abc", 2)]
+    path = write(tmp_path, "\n".join(["t,who,y", *rows]))
+    assert "--series who" in refusal(path)
+
+
+def test_short_series_count_together(tmp_path):
+    rows = [f"{who},{t},{2**t * k}" for k, who in enumerate("abc", 2) for t in range(3)]
+    path = write(tmp_path, "\n".join(["who,t,y", *rows]))
+    assert len(read_measurements(path, series="who").trajectories) == 3
+    path = write(tmp_path, "\n".join(["who,t,y", *rows[:6]]))
+    assert "Only 6 usable points in all series" in refusal(path, series="who")
+
+
+WIDE = ",WT1,N455K1,WT2\n" + "".join(
+    f"{i},{0.3 + i % 5},{0.4 + i * i % 7},{0.5 - i % 3}\n" for i in range(12)
+)
+
+
+def test_a_column_without_a_name_is_the_time_when_nothing_else_is(tmp_path):
+    path = write(tmp_path, WIDE)
+    for value in (None, "WT1", "WT2"):
+        read = read_measurements(path, value=value)
+        assert read.names == ("t", value or "WT1") and read.trajectories[0].t.tolist() == [
+            *range(12)
+        ]
+        assert "no name, was taken as the time" in read.notes[0]
+
+
+def test_wide_replicates(tmp_path):
+    path = write(tmp_path, WIDE)
+    read = read_measurements(path, value="WT1,WT2", replicates=True)
+    assert read.labels == ("WT1", "WT2") and read.names == ("t", "WT")
+    assert read.trajectories[1].y[1] == -0.5
+    assert read_measurements(path, replicates=True).labels == ("WT1", "N455K1", "WT2")
+    assert "no column 'WT9'" in refusal(path, value="WT1,WT9", replicates=True)
+    assert "named twice" in refusal(path, value="WT1,WT1", replicates=True)
+
+
+def test_a_window(tmp_path):
+    path = write(tmp_path, WIDE)
+    read = read_measurements(path, start="2", end="10.5")
+    assert read.trajectories[0].t.tolist() == [*range(2, 11)]
+    assert "3 rows outside the chosen window" in " ".join(read.notes)
+    assert "are numbers" in refusal(path, start="2020-03-01")
+    days = "\n".join(["day,y", *(f"2020-03-{i + 1:02},{i * i}" for i in range(12))])
+    read = read_measurements(write(tmp_path, days), start="2020-03-03", end="11")
+    assert read.trajectories[0].t.tolist() == [*range(2, 12)]
+    assert "nor a time" in refusal(path, end="soon")
+    # A cell that cannot be read outside the window does no harm.
+    rows = "\n".join(["t,y", *(f"{i},{i * i}" for i in range(12)), "12,bad"])
+    assert len(read_measurements(write(tmp_path, rows), end="11").trajectories[0]) == 12

@@ -1,0 +1,111 @@
+"""Comma or point: decided by the column as a whole, or refused with both readings."""
+
+import numpy as np
+import pytest
+
+from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.tables.separators import Convention, evidence, to_float
+from nsode_jax.tables.table import read_measurements
+
+
+def read(tmp_path, text, **options):
+    path = tmp_path / "data.csv"
+    path.write_text(text, encoding="utf-8")
+    return read_measurements(path, **options)
+
+
+def refusal(tmp_path, text, **options) -> str:
+    with pytest.raises(TrajectoryError) as caught:
+        read(tmp_path, text, **options)
+    return str(caught.value)
+
+
+def column(cells, delimiter="\t", names="day\tcases") -> str:
+    rows = (f"{i}{delimiter}{cell}\n" for i, cell in enumerate(cells))
+    return f"{names.replace(chr(9), delimiter)}\n" + "".join(rows)
+
+
+@pytest.mark.parametrize(
+    ("number", "says"),
+    [("5", ""), ("1,020", "?,"), ("1.020", "?."), ("0,526", ","), ("1,234,567", ".")]
+    + [("1.234.567", ","), ("1,234.5", "."), ("1.234,5", ","), ("12,5", ","), ("1234.567", ".")],
+)
+def test_what_one_number_says(number, says):
+    assert evidence(number) == says
+
+
+@pytest.mark.parametrize(
+    ("number", "decimal", "value"),
+    [("1,020", ".", 1020), ("1,020", ",", 1.02), ("-12.345.678,5", ",", -12345678.5)]
+    + [("1,02", ".", np.nan), ("1.5.2", ".", np.nan), ("2,5e-3", ",", 0.0025)],
+)
+def test_the_value_by_the_mark(number, decimal, value):
+    np.testing.assert_equal(to_float(number, decimal), value)
+
+
+def test_the_rest_of_the_column_decides(tmp_path):
+    """26b: 1,200 stands among 0,905; and 1,020 follows 785."""
+    cells = ["1,200", "0,905", "0,526", "0,317", "0,200", "0,133", "0,094", "0,071"]
+    assert read(tmp_path, column(cells, ";")).trajectories[0].y[0] == 1.2
+    cells = ["331", "448", "642", "785", "1,020", "1,280", "1,600", "2,060"]
+    grown = read(tmp_path, column(cells))
+    assert grown.trajectories[0].y[-1] == 2060 and "1,020 is 1020" in " ".join(grown.notes)
+
+
+def test_the_other_columns_decide(tmp_path):
+    rows = "".join(f"{i},5;{i + 1}.200\n" for i in range(9))
+    assert read(tmp_path, "Zeit;Keime\n" + rows).trajectories[0].y[0] == 1200
+    rows = "".join(f"{i}.5;{i + 1}.200\n" for i in range(9))
+    assert read(tmp_path, "Zeit;Keime\n" + rows).trajectories[0].y[0] == 1.2
+
+
+@pytest.mark.parametrize(("mark", "other"), [(",", "."), (".", ",")])
+def test_what_stays_open_is_refused_with_both_readings(tmp_path, mark, other):
+    text = column([f"{i + 1}{mark}{200 + i}" for i in range(9)])
+    message = refusal(tmp_path, text)
+    for part in (f"'1{mark}200' in line 2", "is 1200", "1.200", f"--thousands '{mark}'"):
+        assert part in message
+    assert f"--decimal '{mark}'" in message
+    assert read(tmp_path, text, thousands=mark).trajectories[0].y[0] == 1200
+    assert read(tmp_path, text, decimal=other).trajectories[0].y[0] == 1200
+    assert read(tmp_path, text, decimal=mark).trajectories[0].y[0] == 1.2
+
+
+def test_quoted_thousands_above_999_only_are_no_missing_values(tmp_path):
+    cells = [
+        str(v) if v < 1000 else f'"{v:,}"' for v in (331, 448, 642, 785, 1020, 1280, 1600, 9999)
+    ]
+    assert read(tmp_path, column(cells, ",")).trajectories[0].y[-1] == 9999
+
+
+def test_unquoted_thousands_between_commas_are_refused(tmp_path):
+    cells = [str(v) if v < 1000 else f"{v:,}" for v in (331, 448, 642, 785, 1020, 1280, 1600, 9999)]
+    assert "names 2 columns but its rows have 3 cells" in refusal(tmp_path, column(cells, ","))
+    message = refusal(tmp_path, column([*cells[:5], *range(9)], ","))
+    assert "more cells than its 2 columns" in message and "'4,1,020' in line 6" in message
+
+
+def test_unquoted_decimal_commas_between_commas_are_refused(tmp_path):
+    rows = "".join(f"{i},5,1,0{i}\n" for i in range(9))
+    assert "broken in two" in refusal(tmp_path, rows)
+    assert "2 columns but its rows have" in refusal(
+        tmp_path, "year population\n" + "".join(f"{1790 + 10 * i} {3 + i} 929\n" for i in range(9))
+    )
+
+
+def test_points_and_commas_mixed_are_refused(tmp_path):
+    cells = ["1.5", "2,5", "3.5", "4,5", "5.5", "6,5", "7.5", "8.5"]
+    message = refusal(tmp_path, column(cells, ";"))
+    assert "'1.5' in line 2 and '2,5' in line 3" in message
+
+
+@pytest.mark.parametrize("group", [" ", "\u00a0", "\u202f", "'", "\u2019"])
+def test_blanks_and_apostrophes_group(tmp_path, group):
+    cells = [f"{v:,}".replace(",", group) for v in (3929, 5308, 12866, 131669, 179323, 10**6, 5, 7)]
+    assert read(tmp_path, column(cells, ";")).trajectories[0].y[5] == 1e6
+
+
+def test_marks_that_cannot_be():
+    for marks in ({"decimal": "x"}, {"thousands": "x"}, {"decimal": ",", "thousands": ","}):
+        with pytest.raises(TrajectoryError):
+            Convention(**marks)

@@ -1,0 +1,42 @@
+"""Errors of constants, and those of the law that follow from them."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from nsode_jax.expressions.expression import Expression
+from nsode_jax.reporting.uncertainty import (
+    confidence_intervals,
+    constants_table,
+    rate_standard_error,
+    standard_errors,
+)
+
+LAW = Expression.from_infix("0.53214*y - 0.00081234*y**2")
+COVARIANCE = np.diag([0.0034, 0.0000021, 0.0]) ** 2
+
+
+def test_errors_and_intervals():
+    assert standard_errors(LAW, COVARIANCE) == pytest.approx((0.0034, 0.0000021, 0.0))
+    assert np.isnan(standard_errors(LAW, None)).all()
+    assert confidence_intervals([0.5], [0.1]) == (pytest.approx((0.304, 0.696)),)
+
+
+def test_errors_of_independent_constants_add_as_squares():
+    law = Expression.from_infix("0.5*y - 2*y**2")
+    y = np.array([0.0, 1.0, -2.0])
+    error = rate_standard_error(law, np.diag([0.1, 0.2, 0.0]) ** 2, y)
+    assert_allclose(error, np.hypot(0.1 * y, 0.2 * y**2), rtol=1e-6)
+    assert np.isnan(rate_standard_error(law, None, y)).all()
+
+
+def test_table():
+    table = constants_table(LAW, COVARIANCE)
+    assert list(table.index) == ["c0", "c1", "c2"]
+    assert_array_equal(table["value"], [0.53214, -0.00081234, 2.0])
+    assert_allclose(table["standard_error"], [0.0034, 0.0000021, 0.0])
+    assert_allclose(table.loc["c0", ["low", "high"]].tolist(), [0.525476, 0.538804])
+    assert list(table["fixed"]) == [False, False, True]
+    unknown = constants_table(LAW, None)
+    assert unknown["standard_error"].isna().all() and not unknown["fixed"].any()
+    assert constants_table(Expression(("y",)), None).shape == (0, 5)
