@@ -21,12 +21,15 @@ from nsode_jax.system.extras import extra
 
 with extra("train", "building a data set"):
     import tensorflow_datasets as tfds
+from etils import epath
 
 
 class Builder(tfds.core.GeneratorBasedBuilder):
     """Scalar ODEs of known law, each with one initial value and its clean solution."""
 
     VERSION = tfds.core.Version("0.1.0")
+    # TFDS would look for it below the top package, where it is in a wheel only.
+    pkg_dir_path = epath.Path(__file__).parent
 
     def __init__(self, *, test_sets: Iterable[str] | None = None, **kwargs):
         """
