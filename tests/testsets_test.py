@@ -92,7 +92,7 @@ def test_samples_begin_their_sets_and_iv_163_is_of_iv():
     small_set = problems_of("iv-163")
     assert len(small_set) == 163 and set(small_set) <= set(problems_of("iv"))
     counts = collections.Counter(problem.expression.complexity for problem in small_set)
-    assert max(counts.values()) <= 13
+    assert max(counts.values()) <= 14
     # A random order: what begins a set is as complex as the rest.
     complexities = [problem.expression.complexity for problem in problems_of("iv")]
     assert abs(np.mean(complexities[:500]) - np.mean(complexities)) < 0.35
