@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 PROGRAM = "nsode_jax.discover"
 # Of the pipeline, which is slow to import.
 EFFORTS = ("fast", "default", "thorough")
-SOURCES = ("network", "library")
+SOURCES = ("network", "named laws", "enumeration", "library")
 PICTURES = (".png", ".pdf", ".svg")
 NARROWEST = 80  # Columns for which tables and notes are set on a terminal.
 

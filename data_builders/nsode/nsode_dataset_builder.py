@@ -58,6 +58,8 @@ def _config(name: str) -> NsodeConfig:
 class Builder(tfds.core.GeneratorBasedBuilder):
     """Random scalar autonomous ODEs with solutions on a regular grid."""
 
+    # Of the package's name TFDS makes a folder below nsode_jax, where it need not be.
+    pkg_dir_path = tfds.core.Path(__file__).parent
     VERSION = _VERSION
     # TFDS would look for it below the top package, where it is in a wheel only.
     pkg_dir_path = epath.Path(__file__).parent

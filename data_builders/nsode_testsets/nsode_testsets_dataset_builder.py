@@ -27,6 +27,8 @@ from etils import epath
 class Builder(tfds.core.GeneratorBasedBuilder):
     """Scalar ODEs of known law, each with one initial value and its clean solution."""
 
+    # Of the package's name TFDS makes a folder below nsode_jax, where it need not be.
+    pkg_dir_path = tfds.core.Path(__file__).parent
     VERSION = tfds.core.Version("0.1.0")
     # TFDS would look for it below the top package, where it is in a wheel only.
     pkg_dir_path = epath.Path(__file__).parent
