@@ -209,7 +209,7 @@ def solve_system(
 
 def solutions(
     expression: Expression,
-    initial_values: Float[np.ndarray, " n"],
+    initial_values: Sequence[float] | Float[np.ndarray, " n"],
     t: Float[np.ndarray, " time"],
     *,
     method: str = "lsoda",
@@ -260,7 +260,7 @@ def solutions(
 
 def derivative_error(
     expression: Expression, y: Float[np.ndarray, "*n time"], step: float
-) -> Float[np.ndarray, "*n"]:
+) -> Float[np.ndarray, "*n"] | float:
     """Largest difference between f(y) and a finite difference of y.
 
     Args:
@@ -281,7 +281,7 @@ def derivative_error(
 
 def trusted_solutions(
     expression: Expression,
-    initial_values: Float[np.ndarray, " n"],
+    initial_values: Sequence[float] | Float[np.ndarray, " n"],
     config: SolverConfig,
     t: Float[np.ndarray, " time"] | None = None,
 ) -> list[Float[np.ndarray, " time"] | None]:
