@@ -15,7 +15,8 @@
 # Both run at the lowest priority (SCHED_IDLE where the system allows it), outlive this
 # shell, and may be killed at any moment, -9 included: the same command goes on from the
 # newest checkpoint, bit-identically. Without one the trunk starts from INIT_FROM. A second
-# one in the same folder is refused. For Linux.
+# one in the same folder is refused. After a change of the model or of the data a trunk
+# cannot go on: move RUN away, and name its weights as INIT_FROM. For Linux.
 #
 # Settings, all from the environment:
 #   RUN          folder of the trunk: checkpoints, metrics, weights, train.log  (runs/trunk)
@@ -75,6 +76,12 @@ if train := last.get("train"):
         parts.append(f"{train['samples_per_second']:.0f} samples/s")
 else:
     parts.append("no steps yet")
+if state == "not running":
+    try:
+        lines = (pathlib.Path(folder) / "train.log").read_text().splitlines()
+        parts += [line for line in lines[-1:] if line.startswith("nsode_jax.train: ")]
+    except OSError:
+        pass
 if validation := last.get("validation"):
     parts.append(f"validation loss {validation['loss']:.4f} at step {validation['step']:,}")
 print(f"{name} in {folder}: {', '.join(parts)}")

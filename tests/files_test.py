@@ -29,7 +29,7 @@ def test_spreadsheets(tmp_path, suffix):
     path = tmp_path / f"data{suffix}"
     dates = pd.date_range("2020-03-01", periods=12)
     sheet = [["Method: growth", None], [None, None], ["day", "mass"]]
-    with pd.ExcelWriter(path) as writer:
+    with pd.ExcelWriter(str(path)) as writer:
         pd.DataFrame([*sheet, *zip(dates, Y)]).to_excel(
             writer, sheet_name="data", index=False, header=False
         )

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from nsode_jax.configs import small
 
+from nsode_jax.config import from_config_dict
 from nsode_jax.modeling.pretrained import load_pretrained
 from nsode_jax.training import loop
 
@@ -148,6 +150,20 @@ def test_a_trunk_is_killed_goes_on_and_is_branched_off(
 
     background("keep", str(tmp_path / "kept"))
     assert load_pretrained(tmp_path / "kept")[3] == load_pretrained(background.run / "weights")[3]
+
+
+def test_why_it_ended_is_in_the_line(background, tmp_path):
+    background(INIT_FROM=str(tmp_path / "nowhere"))
+    background.wait_for_end()
+    says = background("status")
+    assert "not running, no steps yet, nsode_jax.train: error: no weights" in says
+    assert says.count("\n") == 1
+
+
+def test_the_trunk_that_is_kept_fits_the_config():
+    model, _, _, card = load_pretrained(ROOT / "weights" / "small-trunk")
+    assert model.config == from_config_dict(small.get_config()).model
+    assert card["samples_seen"] > 1_000_000
 
 
 def test_its_command_has_the_lowest_priority(background):

@@ -57,6 +57,8 @@ def _config(name: str) -> NsodeConfig:
 class Builder(tfds.core.GeneratorBasedBuilder):
     """Random scalar autonomous ODEs with solutions on a regular grid."""
 
+    # Of the package's name TFDS makes a folder below nsode_jax, where it need not be.
+    pkg_dir_path = tfds.core.Path(__file__).parent
     VERSION = _VERSION
     BUILDER_CONFIGS = [_config(name) for name in CONFIG_NAMES]
 

@@ -26,6 +26,8 @@ with extra("train", "building a data set"):
 class Builder(tfds.core.GeneratorBasedBuilder):
     """Scalar ODEs of known law, each with one initial value and its clean solution."""
 
+    # Of the package's name TFDS makes a folder below nsode_jax, where it need not be.
+    pkg_dir_path = tfds.core.Path(__file__).parent
     VERSION = tfds.core.Version("0.1.0")
 
     def __init__(self, *, test_sets: Iterable[str] | None = None, **kwargs):

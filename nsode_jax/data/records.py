@@ -105,4 +105,5 @@ def open_split(name: str, split: str, data_dir: str):
     builder = tfds.builder_from_directory(newest.parent)
     if not builder.info.splits[split].num_examples:
         raise ValueError(f"the split {split} of {name} in {data_dir} is empty")
-    return builder.as_data_source(split=split)
+    as_data_source: Any = builder.as_data_source  # Its decorators hide what it takes.
+    return as_data_source(split)

@@ -31,6 +31,7 @@ from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.reporting.result import Candidate
 from nsode_jax.search.enumeration import EnumerationSource
 from nsode_jax.search.library import LibrarySource
+from nsode_jax.search.named_laws import NamedLawSource
 from nsode_jax.search.network import NetworkSource
 from nsode_jax.search.refine import RefineConfig, fit_asked_for, refine
 from nsode_jax.search.sources import CandidateSource, GivenLaws, Proposal, Restriction
@@ -75,7 +76,7 @@ EFFORTS: dict[str, Effort] = {
         beyond=0,
         refine=RefineConfig(generations=3, children=128, matched=20, polished=10, returned=50),
     ),
-    "default": Effort(beams=64, samples=64, symbols=6, beyond=12_000, refine=RefineConfig()),
+    "default": Effort(beams=64, samples=64, symbols=6, beyond=6_000, refine=RefineConfig()),
     "thorough": Effort(
         beams=256,
         samples=256,
@@ -86,7 +87,7 @@ EFFORTS: dict[str, Effort] = {
 }
 """By name; "thorough" takes minutes."""
 
-SOURCES = ("network", "enumeration", "library")
+SOURCES = ("network", "named laws", "enumeration", "library")
 """Names of the sources of candidates, in the order in which they are asked."""
 
 
@@ -213,6 +214,7 @@ def _sources(
     known: dict[str, CandidateSource] = {
         "network": NetworkSource(weights, work.beams, work.samples),
         "enumeration": EnumerationSource(work.symbols, work.beyond, restriction),
+        "named laws": NamedLawSource(),
         "library": LibrarySource(),
     }
     asked: list[CandidateSource] = []

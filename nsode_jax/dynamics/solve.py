@@ -260,7 +260,7 @@ def solutions(
 
 def derivative_error(
     expression: Expression, y: Float[np.ndarray, "*n time"], step: float
-) -> Float[np.ndarray, "*n"] | float:
+) -> Float[np.ndarray, "*n"] | np.float64:
     """Largest difference between f(y) and a finite difference of y.
 
     Args:

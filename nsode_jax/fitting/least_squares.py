@@ -77,7 +77,8 @@ class Batch:
 
     Attributes:
       programs: the laws with the constants to start from.
-      linear: which of the constants that vary f is linear in, [capacity, constants].
+      linear: which of the constants that vary f is linear in, True beyond them, shape
+        [capacity, constants].
       guesses: index of each law's guess in the list that was packed, shape [laws].
     """
 
@@ -106,7 +107,7 @@ def _pack(
     with jax.enable_x64(True):
         laws, free = [guess.expression for guess in guesses], [guess.free for guess in guesses]
         for programs, count in pack(laws, free, layout):
-            linear = np.zeros((layout.capacity, layout.constants), bool)
+            linear = np.ones((layout.capacity, layout.constants), bool)
             for place in range(count):
                 varied = free[done + place]
                 kind = linear_constants(laws[done + place].skeleton)[varied]
@@ -253,8 +254,8 @@ def _fit(
     start = jnp.asarray(programs.constants)
     constants, cost, residual, jacobian = solve_linear(start, *look(start))
     damping = jnp.full(capacity, _FIRST_DAMPING)
-    # What is linear in all its constants is done.
-    done = ~jnp.isfinite(cost)
+    # What is linear in all its constants is at its optimum.
+    done = ~jnp.isfinite(cost) | jnp.all(linear, axis=-1)
     state = 0, constants, cost, residual, jacobian, damping, done
     state = jax.lax.while_loop(
         lambda state: (state[0] < iterations) & ~jnp.all(state[-1]), iterate, state

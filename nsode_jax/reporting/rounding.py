@@ -30,7 +30,7 @@ a known error."""
 
 _TIMES = 65  # At so many the solutions are compared, per trajectory.
 _TOLERANCE = 1e-9
-_MAX_STEPS = 5000
+_MAX_STEPS = 2000
 
 
 def rounded_constants(
@@ -72,11 +72,15 @@ def rounded_constants(
         return rounded(0)
     least = max(NEGLIGIBLE * float(fitted.std()), 1e-12 * float(np.abs(fitted).max()))
     tolerance = SHARE * max(residual, least)
-    for more in range(most):
+    more = 0
+    while more < most:
         printed = _solutions(skeleton.with_constants(rounded(more)), y0s, spans)
-        if np.abs(printed - fitted).max() <= tolerance:  # Not if it is NaN.
-            return rounded(more)
-    return rounded(most)
+        miss = float(np.abs(printed - fitted).max())
+        if miss <= tolerance:
+            break
+        # A digit more brings the solution ten times nearer.
+        more += max(1, math.floor(math.log10(miss / tolerance))) if math.isfinite(miss) else 1
+    return rounded(min(more, most))
 
 
 def _solutions(expression: Expression, y0s: Sequence[float], spans: Sequence[float]) -> np.ndarray:

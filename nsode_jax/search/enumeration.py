@@ -36,10 +36,12 @@ _COARSE_ITERATIONS = 5
 _COARSE_FLOOR = 1e-4
 """Residuals of so few steps and points tell no more."""
 
-_EXPONENTS = (2.0, 3.0, 0.5, 4.0)
-_STARTS = 4
+_EXPONENTS = (2.0, 3.0)
+_STARTS = 3
 _SMALLEST, _LARGEST = 0.05, 20.0
 _REACH = 3.0
+_RESTORING = 4
+"""A change of units takes SymPy so long that fewer laws by this factor are kept."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +68,8 @@ class EnumerationSource:
         complete, common = _skeletons(self.symbols, self.beyond, self.restriction)
         view = _view(data)
         coarse = _coarse(data, form).rescaled(view.a, view.b, view.c)
-        best = _screen(coarse, _packed(complete + common), self.kept, progress)
+        kept = self.kept if view.a == 1.0 else self.kept // _RESTORING
+        best = _screen(coarse, _packed(complete + common), kept, progress)
         proposals = []
         for law in best:
             try:

@@ -20,7 +20,7 @@ from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.progress import Progress
 from nsode_jax.fitting.regression import Regression
-from nsode_jax.search.sources import Proposal
+from nsode_jax.search.sources import Proposal, Proposals
 from nsode_jax.search.variants import canonical_or_none
 from nsode_jax.selection.catalogue import Catalogue, NamedLaw
 from nsode_jax.selection.form import Form, form_of
@@ -46,12 +46,16 @@ class NamedLawSource:
 
     def propose(
         self, data: Dataset, form: Regression, *, seed: int, progress: Progress
-    ) -> list[Proposal]:
+    ) -> Proposals:
         """All of them."""
         rates = [np.ptp(s.y) / np.ptp(s.t) for s in data if np.ptp(s.t) > 0]
         rate = float(max(rates, default=0.0)) or 1.0
-        laws = named_laws(data.low, data.high, rate, self.catalogue)
-        return [Proposal(law, Origin(self.name)) for law in laws]
+        catalogue = self.catalogue or Catalogue.load()
+        laws = named_laws(data.low, data.high, rate, catalogue)
+        number = len(catalogue.laws)
+        return Proposals(
+            tuple(Proposal(law, Origin(self.name)) for law in laws), f"{number} named laws"
+        )
 
 
 def named_laws(

@@ -33,6 +33,9 @@ from nsode_jax.search.variants import (
 )
 from nsode_jax.selection.score import residual_floor, score, scores
 
+_EQUAL = 0.5
+"""Scores that differ by less say nothing."""
+
 SLACK = 30.0
 """Rough fits are estimates: laws may score this much worse and still be tried."""
 
@@ -144,9 +147,9 @@ def _fit_all(
 
 
 def _better(one: Fit, other: Fit, data: Dataset, form: Regression) -> Fit:
-    """The fit with the better score; the second if they are equal."""
+    """The fit with the better score; the second, which was polished, if they are equal."""
     first, second = scores([one, other], data, form)
-    return one if first < second else other
+    return one if first < second - _EQUAL else other
 
 
 def _margin(form: Regression) -> float:

@@ -27,9 +27,9 @@ SAME = 1e-4
 """Laws whose f differs by less than this share of its largest value are not told apart."""
 
 _PLACES = 64
-_STARTS = 16
-_SAME_MINIMUM = 3
-_SPREAD = 1.5
+_STARTS = 32
+_SAME_MINIMUM = 6
+_SPREAD = 1.0
 _MOST_STEPS = 50
 _NEARLY_PLAIN = 0.02
 _MOST_REDUCTIONS = 8
@@ -224,7 +224,7 @@ def solve_parameters(
         fit = scipy.optimize.least_squares(
             misfit, free, method="lm", xtol=1e-9, ftol=1e-9, max_nfev=_MOST_STEPS * (units.size + 1)
         )
-        values = _in_order(law, (units * fit.x).tolist())
+        values = _in_order(law, _with_signs(law, (units * fit.x).tolist()))
         difference = float(np.abs(law.formula.evaluate(values, places) - rates).max())
         if difference <= SAME * size and law.admits(values):
             return values
@@ -234,6 +234,14 @@ def solve_parameters(
         if sum(math.isclose(fit.cost, other, rel_tol=1e-3) for other in missed) == _SAME_MINIMUM:
             return None  # It is reached again and again: the best that there is.
     return None
+
+
+def _with_signs(law: NamedLaw, values: list[float]) -> list[float]:
+    """The values, positive where they must be: of squares the fit finds either root.
+
+    Where the sign does matter, f differs and the values are refused.
+    """
+    return [abs(v) if p.positive else v for p, v in zip(law.parameters, values)]
 
 
 def _in_order(law: NamedLaw, values: list[float]) -> list[float]:

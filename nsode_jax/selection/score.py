@@ -35,6 +35,7 @@ from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit
 from nsode_jax.fitting.regression import Regression
 from nsode_jax.selection.complexity import in_arbitrary_units, weighted_complexity
+from nsode_jax.selection.prior import log_prior
 
 TOKEN_COST = 3.0
 """Score of one token of a formula: twice 1.5 nats."""
@@ -96,12 +97,12 @@ def score(
     """
     if not math.isfinite(relative_rms):
         return math.inf
-    tokens, constants = in_arbitrary_units(expression)
+    _, constants = in_arbitrary_units(expression)
     return (
         float(misfit(relative_rms, num_points, floor))
         + constants * math.log(num_points)
         + NUMBER_COST * sum(not is_plain(c) for c in expression.constants)
-        + TOKEN_COST * tokens
+        - 2 * log_prior(expression)
     )
 
 
