@@ -179,7 +179,7 @@ def _parser() -> argparse.ArgumentParser:
         default=SOURCES,
         metavar="NAMES",
         help="where candidate laws come from, separated by commas: network, library "
-        "(polynomials and other simple laws); both by default",
+        "(polynomials and other simple laws); all by default",
     )
     add(
         "--try",
@@ -189,6 +189,19 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         metavar="FORMULA",
         help="law of your own to be tried too, such as 0.5*y*(1 - y/600); may be repeated",
+    )
+    add(
+        "--operators",
+        type=_operators,
+        metavar="NAMES",
+        help="operators that laws may use beside + - * /, separated by commas, such as pow,exp; "
+        "all by default",
+    )
+    add(
+        "--max-symbols",
+        type=_whole(1, 100),
+        metavar="N",
+        help="most operators, variables and constants of a law",
     )
     add(
         "--seed",
@@ -218,6 +231,17 @@ def _sources(text: str) -> tuple[str, ...]:
     for name in names:
         if name not in SOURCES:
             raise argparse.ArgumentTypeError(f"{name!r} is not one of {', '.join(SOURCES)}")
+    return names
+
+
+def _operators(text: str) -> tuple[str, ...]:
+    from nsode_jax.expressions.operators import ARITHMETIC, OPERATORS
+
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    for name in names:
+        if name not in OPERATORS:
+            beside = ", ".join(sorted(set(OPERATORS) - ARITHMETIC))
+            raise argparse.ArgumentTypeError(f"{name!r} is not one of {beside}")
     return names
 
 
@@ -252,6 +276,8 @@ def _discover(trajectories: Sequence[Trajectory], options: argparse.Namespace) -
             samples=options.samples,
             sources=options.sources,
             candidates=options.laws,
+            operators=options.operators,
+            max_symbols=options.max_symbols,
             seed=options.seed,
             progress=progress,
         )
@@ -407,11 +433,13 @@ def _write(
 
 def _chosen(options: argparse.Namespace) -> dict[str, object]:
     """The options that make the result what it is."""
-    names = ("effort", "beams", "samples", "weights", "seed")
+    names = ("effort", "beams", "samples", "weights", "max_symbols", "seed")
     chosen = {name: getattr(options, name) for name in names}
     chosen = {name: value for name, value in chosen.items() if value is not None}
     if options.sources != SOURCES:
         chosen["sources"] = ", ".join(options.sources)
+    if options.operators is not None:
+        chosen["operators"] = ", ".join(options.operators) or "none"
     if options.laws:
         chosen["tried"] = "; ".join(options.laws)
     return chosen

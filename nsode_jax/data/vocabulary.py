@@ -49,7 +49,6 @@ class Vocabulary:
     def __post_init__(self):
         if self.grid_size < 2 or self.max_constant <= 0:
             raise ValueError("the constant grid needs two points and a positive range")
-        object.__setattr__(self, "symbols", tuple(self.symbols))  # JSON holds a list.
         if self.symbols[:3] != _SPECIAL or len(set(self.symbols)) != len(self.symbols):
             raise ValueError(f"symbols must begin with {', '.join(_SPECIAL)} and differ")
         for symbol in self.symbols[3:]:
@@ -122,7 +121,11 @@ class Vocabulary:
         low[len(expression.prefix)] = EOS
         return low, fraction
 
-    def decode(self, low: Iterable[int], fraction: Iterable[float]) -> Expression:
+    def decode(
+        self,
+        low: Iterable[int] | Int[np.ndarray, " length"],
+        fraction: Iterable[float] | Float[np.ndarray, " length"],
+    ) -> Expression:
         """The expression of a sequence of pairs, up to eos or the end.
 
         Raises:

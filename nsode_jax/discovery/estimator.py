@@ -61,6 +61,8 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
       sources: where candidate laws come from: names in `SOURCES`, or objects that follow
         the protocol `CandidateSource`.
       candidates: laws of your own, such as "0.5*y*(1 - y/600)", to be tried too.
+      operators: that laws may use beside + - * /; all if left out.
+      max_symbols: most operators, variables and constants of a law.
       random_state: seed of everything random: a whole number, a RandomState, or None
         for another result every time.
 
@@ -91,6 +93,8 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
         samples: int | None = None,
         sources: Sequence[str | CandidateSource] = SOURCES,
         candidates: Sequence[str | Expression] = (),
+        operators: Sequence[str] | None = None,
+        max_symbols: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
     ):
         self.weights = weights
@@ -99,6 +103,8 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
         self.samples = samples
         self.sources = sources
         self.candidates = candidates
+        self.operators = operators
+        self.max_symbols = max_symbols
         self.random_state = random_state
 
     def fit(self, t: Series | Sequence[Series], y: Series | Sequence[Series]) -> Self:
@@ -193,6 +199,8 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
                 samples=self.samples,
                 sources=self.sources,
                 candidates=self.candidates,
+                operators=self.operators,
+                max_symbols=self.max_symbols,
                 seed=self._seed(),
             )
         except DiscoveryError as error:

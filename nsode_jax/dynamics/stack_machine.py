@@ -263,6 +263,10 @@ def _compile_evaluation(machine: str):
         machine  # noqa: B018
         memory = memory.copy()
         values = np.empty((expressions, points.shape[1]))
+        if points.shape[0] == 1 and expressions == 1:  # Twice as fast without the slices.
+            for i in range(points.shape[1]):
+                values[0, i] = run(instructions, memory, points[0, i])
+            return values
         for i in range(points.shape[1]):
             run_system(instructions, memory, points[:, i], first_result, values[:, i])
         return values

@@ -101,3 +101,7 @@ def arity(token: str | float) -> int:
     """Number of arguments of a prefix token; 0 for the variable and constants."""
     operator = OPERATORS.get(token) if isinstance(token, str) else None
     return operator.arity if operator else 0
+
+
+ARITHMETIC = frozenset({"add", "sub", "mul", "div", "neg"})
+"""Operators that every law may use."""

@@ -8,6 +8,7 @@ a schema version, the SHA-256 of the weights and the model card.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import io
 import json
@@ -104,15 +105,14 @@ def load_pretrained(
             raise WeightsError(f"{folder}/weights.npz is damaged: its SHA-256 does not match")
         config = ModelConfig(**description["model"])
         dtype = dtype or ("float32" if jax.default_backend() == "cpu" else config.dtype)
-        model = Model(dataclasses.replace(config, dtype=dtype))
+        model = _model(dataclasses.replace(config, dtype=dtype))
         if "symbols" not in description["vocabulary"]:
             raise WeightsError(
                 f"{folder}/model.json does not name the symbols of its vocabulary, as an older "
                 "version wrote it: export the weights anew"
             )
-        # JSON holds a list.
-        symbols = tuple(description["vocabulary"]["symbols"])
-        vocabulary = Vocabulary(**description["vocabulary"] | {"symbols": symbols})
+        symbols = tuple(description["vocabulary"].pop("symbols"))
+        vocabulary = Vocabulary(**description["vocabulary"], symbols=symbols)
         with np.load(folder / "weights.npz", allow_pickle=False) as stored:
             flat = {name: stored[name].astype(np.float32) for name in stored.files}
     except WeightsError:
@@ -123,6 +123,12 @@ def load_pretrained(
     if {name: array.shape for name, array in flat.items()} != expected:
         raise WeightsError(f"the weights in {folder} do not fit the model in its model.json")
     return model, _unflatten(flat, model.shapes()), vocabulary, description["card"]
+
+
+@functools.lru_cache(maxsize=4)
+def _model(config: ModelConfig) -> Model:
+    """The network without its parameters, which takes longer to build than to load those."""
+    return Model(config)
 
 
 def _flatten(params: Params) -> dict[str, Any]:

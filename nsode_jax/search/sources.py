@@ -7,7 +7,7 @@ from typing import Protocol
 
 from nsode_jax.dynamics.trajectory import count
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.expressions.operators import OPERATORS
+from nsode_jax.expressions.operators import ARITHMETIC, OPERATORS
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import USER, Origin
 from nsode_jax.fitting.progress import Progress
@@ -36,10 +36,6 @@ class Proposals:
 
     laws: tuple[Proposal, ...]
     tried: str
-
-
-ARITHMETIC = frozenset({"add", "sub", "mul", "div", "neg"})
-"""Operators that every law may use."""
 
 
 @dataclasses.dataclass(frozen=True)
