@@ -12,7 +12,7 @@ from nsode_jax.data.workers import Workers
 from nsode_jax.training.inputs import Inputs
 
 
-def make(config, dataset=None, batch_size=8, workers=0, process=0, processes=1) -> Inputs:
+def make(config, dataset=None, batch_size=8, workers=0, **settings) -> Inputs:
     return Inputs(
         dataset or config.training.dataset,
         config.generation,
@@ -21,8 +21,7 @@ def make(config, dataset=None, batch_size=8, workers=0, process=0, processes=1) 
         data_dir=config.training.data_dir,
         batch_size=batch_size,
         workers=workers,
-        process=process,
-        processes=processes,
+        **settings,
     )
 
 
@@ -67,6 +66,20 @@ def test_the_batch_of_a_step_is_that_of_one_process(smoke_config, processes):
         resumed.set_state(position)
         for batch in then:
             assert same(rows_of(batch, process, processes), next(resumed))
+
+
+def test_batches_are_cut_for_one_process_alone(smoke_config):
+    """Steps of several processes must have one shape; a position is one for any number."""
+    longest = smoke_config.model.max_length
+    shapes = []
+    for processes in (1, 2):
+        inputs = make(smoke_config, length_multiple=2, processes=processes)
+        batches = inputs.training(seed=0)
+        shapes.append({next(batches)["low"].shape for _ in range(9)})
+        position = batches.get_state()
+    assert len(shapes[0]) > 1 and max(shapes[0]) <= (8, longest)
+    assert shapes[1] == {(4, longest)}
+    make(smoke_config, length_multiple=2).training(seed=0).set_state(position)
 
 
 def test_processes_must_divide_a_batch(smoke_config):

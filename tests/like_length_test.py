@@ -1,4 +1,4 @@
-"""Batches of like length: the same examples in other batches, cut; positions; processes."""
+"""Batches of like length: the same examples in other batches, cut; positions."""
 
 import itertools
 from collections.abc import Iterator
@@ -81,20 +81,3 @@ def test_a_position_is_gone_on_from(taken):
     again.set_state(position)
     assert again.get_state() == position
     assert all(same(a, b) for a, b in zip(then, itertools.islice(again, len(then)), strict=True))
-
-
-def test_processes_agree_on_the_shapes():
-    """Each has examples of its own, and batches of the longest one of all."""
-    alone = [LikeLength(Drawn(seed), 4) for seed in (1, 2)]
-    longest = []
-    for batches in alone:
-        seen = []
-        batches._agree = lambda lengths, seen=seen: seen.append(lengths) or lengths
-        next(batches)
-        longest += seen
-    shared = np.maximum(*longest)
-    assert any((shared > lengths).any() for lengths in longest)
-    together = [LikeLength(Drawn(seed), 4, lambda _: shared) for seed in (1, 2)]
-    for _ in range(CHUNK):
-        one, two = (next(batches)["low"].shape for batches in together)
-        assert one == two

@@ -23,7 +23,6 @@ from nsode_jax.data.generate import GenerationConfig
 from nsode_jax.data.online import OnlineBatches, OnlineConfig
 from nsode_jax.dynamics.corrupt import CorruptionConfig
 from nsode_jax.training.like_length import LikeLength, Positioned
-from nsode_jax.training.parallel import LargestOfProcesses
 
 ONLINE = "online:"
 """Begins the name of a data set that is drawn from a bank: `online:base`."""
@@ -57,7 +56,7 @@ class Inputs:
           workers: worker processes that draw from a bank, threads that read a stored
             data set; 0 draws in this process.
           length_multiple: training batches are of like length and cut to a multiple of
-            so many positions; 0 leaves them.
+            so many positions, if one process trains; 0 leaves them.
           process: number of this process.
           processes: how many train together.
 
@@ -87,7 +86,9 @@ class Inputs:
             batches = iter(self._stored("train", seed, repeat=True))
         if not self._length_multiple:
             return batches
-        return LikeLength(batches, self._length_multiple, LargestOfProcesses())
+        # Several processes must take steps of one shape: the longest.
+        alone = self._processes == 1
+        return LikeLength(batches, self._length_multiple if alone else self._form.max_length)
 
     def validation(self, seed: int, batches: int) -> Iterator[Example]:
         """The same batches of the validation split every time it is called.

@@ -7,7 +7,7 @@ targets, divided anew, and cut to one of a few shapes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -41,21 +41,14 @@ def target_lengths(low: Int[np.ndarray, "batch length"]) -> Int[np.ndarray, " ba
 class LikeLength(Iterator[Example]):
     """The examples of an iterator, chunk by chunk in batches of like length."""
 
-    def __init__(
-        self,
-        batches: Positioned,
-        multiple: int,
-        agree: Callable[[np.ndarray], np.ndarray] = lambda lengths: lengths,
-    ):
+    def __init__(self, batches: Positioned, multiple: int):
         """
         Args:
           batches: all of one size.
           multiple: batches are cut to a multiple of so many positions, or to as many as
             they came with if these are fewer.
-          agree: the largest lengths of all processes, of this one's [CHUNK]. They must
-            take steps of one shape.
         """
-        self._batches, self._multiple, self._agree = batches, multiple, agree
+        self._batches, self._multiple = batches, multiple
         self._start: dict[str, Any] = {}
         self._left: list[Example] = []
 
@@ -87,7 +80,7 @@ class LikeLength(Iterator[Example]):
         lengths = target_lengths(examples["low"])
         # [CHUNK*batch] --> [CHUNK, batch]; stable, so that the result is the same everywhere.
         rows = np.argsort(lengths, kind="stable").reshape(CHUNK, -1)
-        longest = self._agree(lengths[rows].max(axis=1))
+        longest = lengths[rows].max(axis=1)
         return [self._cut(examples, rows[turn], int(longest[turn])) for turn in _TURNS]
 
     def _cut(self, examples: Example, rows: np.ndarray, longest: int) -> Example:
