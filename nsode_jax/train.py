@@ -64,7 +64,8 @@ def _is_address(value: str | None) -> bool:
 
 def default_workdir() -> str:
     """The folder of a run that was given none: named after its config."""
-    return str(Path("runs", Path(flags.FLAGS["config"].config_filename).stem))
+    file = config_flags.get_config_filename(flags.FLAGS["config"])
+    return str(Path("runs", Path(file).stem))
 
 
 def main(argv: list[str]) -> int:

@@ -428,7 +428,7 @@ IMPOSSIBLE = {"skeleton": 5, "r2_high": 1, "skeleton_and_r2": 1}
         ("sindy/textbook.jsonl", damaged(seconds=None), "line 1: is no result"),
         ("sindy/textbook.jsonl", damaged(rank={"skeleton": 0}), "line 1: is no result"),
         ("sindy/textbook.jsonl", damaged(rank=IMPOSSIBLE), "skeleton_and_r2 contradicts"),
-        ("sindy/cookbook.jsonl", damaged(), "of an unknown test set: known are iv, constants"),
+        ("sindy/cookbook.jsonl", damaged(), "of an unknown test set: known are iv, iv-500"),
         ("sindy/textbook-noise0.0.jsonl", damaged(), "should be called textbook.jsonl"),
         ("magic/textbook.jsonl", damaged(), "of the unknown method 'magic': known are nsode"),
         ("textbook.jsonl", damaged(), "must lie in a folder named after its method"),

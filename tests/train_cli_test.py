@@ -55,4 +55,4 @@ def test_the_papers_config_says_how_to_make_its_data(tmp_path):
     data = f"--config.training.data_dir={tmp_path}"
     run = train("--config", str(ROOT / "configs" / "paper.py"), data, cwd=tmp_path)
     assert run.returncode == 2 and run.stderr.count("\n") == 1
-    assert "python -m nsode_jax.generate --config configs/paper.py --data_dir" in run.stderr
+    assert "python -m nsode_jax.generate --config paper --data_dir" in run.stderr

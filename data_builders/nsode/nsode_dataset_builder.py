@@ -24,6 +24,7 @@ from nsode_jax.system.extras import extra
 
 with extra("train", "building a data set"):
     import tensorflow_datasets as tfds
+    from etils import epath
     from tensorflow_datasets.core import shuffle
 
 # Beyond 1 GB TFDS spills the examples of a split to disk, with TensorFlow's file API.
@@ -60,6 +61,8 @@ class Builder(tfds.core.GeneratorBasedBuilder):
     # Of the package's name TFDS makes a folder below nsode_jax, where it need not be.
     pkg_dir_path = tfds.core.Path(__file__).parent
     VERSION = _VERSION
+    # TFDS would look for it below the top package, where it is in a wheel only.
+    pkg_dir_path = epath.Path(__file__).parent
     BUILDER_CONFIGS = [_config(name) for name in CONFIG_NAMES]
 
     def __init__(self, *, processes: int | None = None, progress: Progress = silent, **kwargs):

@@ -21,6 +21,7 @@ from nsode_jax.system.extras import extra
 
 with extra("train", "building a data set"):
     import tensorflow_datasets as tfds
+from etils import epath
 
 
 class Builder(tfds.core.GeneratorBasedBuilder):
@@ -29,6 +30,8 @@ class Builder(tfds.core.GeneratorBasedBuilder):
     # Of the package's name TFDS makes a folder below nsode_jax, where it need not be.
     pkg_dir_path = tfds.core.Path(__file__).parent
     VERSION = tfds.core.Version("0.1.0")
+    # TFDS would look for it below the top package, where it is in a wheel only.
+    pkg_dir_path = epath.Path(__file__).parent
 
     def __init__(self, *, test_sets: Iterable[str] | None = None, **kwargs):
         """

@@ -10,7 +10,8 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -99,8 +100,17 @@ class _BudgetSpent(Exception):
     """Ends LSODA from within its callback."""
 
 
+@runtime_checkable
+class Compilable(Protocol):
+    """Anything that LSODA can be given: an `Expression`, or a law outside our operators."""
+
+    def compile(self) -> Callable[[float], float]:
+        """f as a scalar function."""
+        ...
+
+
 def solve(
-    expression: Expression,
+    expression: Compilable,
     y0: float,
     t: Float[np.ndarray, " time"],
     *,
