@@ -205,8 +205,10 @@ def draw_law(config: GenerationConfig, split: str, rng: np.random.Generator) -> 
       RuntimeError: if thousands of laws in a row cannot be used.
     """
     for _ in range(_MAX_LAWS):
-        _, skeleton = _skeleton_of(sample_law(config.prior, rng), config)
-        if skeleton and split_of(skeleton.key, config.validation_share) == split:
+        skeleton = _skeleton_of(sample_law(config.prior, rng), config)
+        if isinstance(skeleton, str):
+            continue
+        if split_of(skeleton.key, config.validation_share) == split:
             return skeleton
     raise RuntimeError(f"{_MAX_LAWS} laws in a row cannot be used for {split}")
 
