@@ -52,8 +52,8 @@ class RefineConfig:
       returned: how many laws are integrated and returned at all.
     """
 
-    generations: int = 7
-    children: int = 200
+    generations: int = 5
+    children: int = 160
     matched: int = 60
     polished: int = 10
     returned: int = 100
