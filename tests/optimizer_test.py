@@ -40,9 +40,9 @@ def test_muon_updates_the_matrices_and_adam_the_rest():
         if not is_matrix(name):
             np.testing.assert_allclose(update, adam[name], rtol=1e-4, atol=1e-7)
             continue
-        # Orthogonalized, roughly: a random matrix has singular values down to almost 0.
+        # Roughly orthogonal; the smallest singular values come from almost 0.
         values = np.linalg.svd(update, compute_uv=False)
-        assert values.max() < 4 * values.min()
+        assert values.max() < 2 * np.median(values)
         # As large as AdamW's, whatever the shape: 0.2 times the learning rate.
         assert np.sqrt(np.mean(update**2)) == pytest.approx(0.2 * 0.01, rel=0.3)
 

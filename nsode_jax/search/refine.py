@@ -52,8 +52,8 @@ class RefineConfig:
       returned: how many laws are integrated and returned at all.
     """
 
-    generations: int = 7
-    children: int = 200
+    generations: int = 5
+    children: int = 160
     matched: int = 60
     polished: int = 10
     returned: int = 100
@@ -113,7 +113,7 @@ def refine(
     progress("simplifying", 0.0)
     fits += _simplify(data, form, fits)
     progress("simplifying", 1.0)
-    return fits
+    return _polished(data, form, fits, config.polished)
 
 
 def fit_asked_for(data: Dataset, form: Regression, proposal: Proposal) -> Fit:
@@ -139,9 +139,15 @@ def _fit_all(
         hopeful = i < config.matched and draft.score < drafts[0].score + margin
         stopping = ROUGH if hopeful and not form.exact else NO_FIT
         fits.append(fit_trajectories(data, draft.expression, form.y0s, draft.origin, stopping))
+    return _polished(data, form, fits, config.polished)
+
+
+def _polished(data: Dataset, form: Regression, fits: Sequence[Fit], number: int) -> list[Fit]:
+    """The fits, so many of the best in full if they were not."""
+    fits = list(fits)
     values = scores(fits, data, form)
-    for i in sorted(range(len(fits)), key=values.__getitem__)[: config.polished]:
-        if not fits[i].diverged:
+    for i in sorted(range(len(fits)), key=values.__getitem__)[:number]:
+        if not (fits[i].diverged or fits[i].converged):
             fits[i] = _better(fits[i], polished_fit(data, fits[i]), data, form)
     return fits
 
