@@ -107,6 +107,19 @@ def test_a_kill_ends_all_and_the_same_command_goes_on(smoke_config, smoke_run, t
         np.testing.assert_allclose([two[s] for s in two], [one[s] for s in two], rtol=rtol)
 
 
+def test_batches_of_like_length_have_one_shape_in_all_processes(smoke_config, tmp_path):
+    """Each sorts the examples of its own; steps of two shapes would wait for each other."""
+    overrides = ("steps=10", "length_multiple=1", "validation_batches=0")
+    launcher = start(
+        ROOT / "launch" / "local.sh", tmp_path, smoke_config.training.data_dir, *overrides,
+        PROCESSES="2", DEVICES="1",
+    )  # fmt: skip
+    output = finish(launcher)
+    assert launcher.returncode == 0, output
+    found = losses(tmp_path, "train")
+    assert sorted(found) == list(range(1, 11)) and np.isfinite(list(found.values())).all()
+
+
 # Starts two tasks as SLURM does. Hands SIGTERM on to the last one only: both have to stop.
 SRUN = """#!/usr/bin/env bash
 while [[ $1 == --* ]]; do shift; done

@@ -19,8 +19,8 @@ class TrainingConfig:
       accumulate: parts in which a device works through its share of a batch, one
         after the other, to save memory; the step is the same.
       length_multiple: batches are made of targets of like length and cut to a multiple
-        of so many positions, each a shape that is compiled once; 0 pads all targets to
-        the model's `max_length`.
+        of so many positions, each a shape that is compiled once (of several processes
+        each sorts its own share); 0 pads all targets to the model's `max_length`.
       optimizer: `adamw`, or `muon`: that for the matrices of the blocks and of the patch
         projection, AdamW for the rest.
       learning_rate: its peak, reached after the warm-up.

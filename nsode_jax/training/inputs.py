@@ -23,7 +23,7 @@ from nsode_jax.data.generate import GenerationConfig
 from nsode_jax.data.online import OnlineBatches, OnlineConfig
 from nsode_jax.dynamics.corrupt import CorruptionConfig
 from nsode_jax.training.like_length import LikeLength, Positioned
-from nsode_jax.training.parallel import largest_of_processes
+from nsode_jax.training.parallel import LargestOfProcesses
 
 ONLINE = "online:"
 """Begins the name of a data set that is drawn from a bank: `online:base`."""
@@ -87,7 +87,7 @@ class Inputs:
             batches = iter(self._stored("train", seed, repeat=True))
         if not self._length_multiple:
             return batches
-        return LikeLength(batches, self._length_multiple, largest_of_processes)
+        return LikeLength(batches, self._length_multiple, LargestOfProcesses())
 
     def validation(self, seed: int, batches: int) -> Iterator[Example]:
         """The same batches of the validation split every time it is called.

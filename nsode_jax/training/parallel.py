@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sys
 import threading
@@ -18,6 +19,7 @@ import numpy as np
 # There is no public way to the address of process 0 and the store that all processes share.
 from jax._src import distributed
 from jax.experimental import multihost_utils
+from jaxtyping import Int
 
 from nsode_jax.training.lifeline import Lifeline
 
@@ -136,11 +138,36 @@ def shard(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {k: v.reshape(devices, size // devices, *v.shape[1:]) for k, v in batch.items()}
 
 
-def largest_of_processes(values: np.ndarray) -> np.ndarray:
-    """The largest of all processes, number by number."""
-    if jax.process_count() == 1:
-        return values
-    return np.asarray(multihost_utils.process_allgather(values)).max(axis=0)
+class LargestOfProcesses:
+    """The largest of whole numbers in all processes; all must call it as often.
+
+    It goes through the store that they share: on CPUs a collective operation beside a step
+    that is running waits for ever.
+    """
+
+    _SECONDS = 600
+
+    def __init__(self) -> None:
+        self._calls = 0
+
+    def __call__(self, values: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
+        """The largest of each number."""
+        if jax.process_count() == 1:
+            return values
+        store, me = distributed.global_state.client, jax.process_index()
+        store.key_value_set(self._key(self._calls, me), json.dumps(values.tolist()))
+        texts = [
+            store.blocking_key_value_get(self._key(self._calls, other), 1000 * self._SECONDS)
+            for other in range(jax.process_count())
+        ]
+        if self._calls >= 2:  # All have read it, or they would not have come to the last one.
+            store.key_value_delete(self._key(self._calls - 2, me))
+        self._calls += 1
+        return np.max([json.loads(text) for text in texts], axis=0)
+
+    @staticmethod
+    def _key(call: int, process: int) -> str:
+        return f"nsode_jax/largest/{call}/{process}"
 
 
 def on_each_device(value: int) -> np.ndarray:
