@@ -30,8 +30,12 @@ from nsode_jax.search.variants import (
     rounded_laws,
     shortened_laws,
     with_coefficients,
+    without_negligible,
 )
-from nsode_jax.selection.score import residual_floor, score, scores
+from nsode_jax.selection.score import relative_residual, residual_floor, score, scores
+
+_UNNOTICED = 0.01
+"""A change of f by this share of the residual cannot be seen."""
 
 _EQUAL = 0.5
 """Scores that differ by less say nothing."""
@@ -113,7 +117,18 @@ def refine(
     progress("simplifying", 0.0)
     fits += _simplify(data, form, fits)
     progress("simplifying", 1.0)
-    return _polished(data, form, fits, config.polished)
+    return [
+        _without_negligible(data, form, fit) for fit in _polished(data, form, fits, config.polished)
+    ]
+
+
+def _without_negligible(data: Dataset, form: Regression, fit: Fit) -> Fit:
+    """The fit without terms that change f by less than the data can show."""
+    if fit.diverged:
+        return fit
+    shown = max(residual_floor(data, form), _UNNOTICED * relative_residual(fit, data, form))
+    law = without_negligible(fit.expression, form.nodes, shown)
+    return fit if law == fit.expression else dataclasses.replace(fit, expression=law)
 
 
 def fit_asked_for(data: Dataset, form: Regression, proposal: Proposal) -> Fit:
