@@ -178,8 +178,8 @@ def _parser() -> argparse.ArgumentParser:
         type=_sources,
         default=SOURCES,
         metavar="NAMES",
-        help="where candidate laws come from, separated by commas: network, library "
-        "(polynomials and other simple laws); all by default",
+        help="where candidate laws come from, separated by commas: network, named laws (of the "
+        "sciences), enumeration (all simple laws), library (polynomials and sums); all by default",
     )
     add(
         "--try",

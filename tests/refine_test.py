@@ -163,7 +163,7 @@ def test_progress_is_told():
 
 
 def test_every_fit_knows_where_it_comes_from():
-    data = _data("gompertz")
+    data = _data("gompertz", points=100, noise=0.05)
     form, proposals = _form(data), _proposals(["0.9*y - 0.1*y**2", "-0.9*y*log(0.5*y)"])
     fits = refine(data, form, proposals, config=SHORT)
     assert {fit.origin.log_probability for fit in fits} <= {-1.0, -2.0}

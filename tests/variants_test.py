@@ -1,5 +1,6 @@
 """Laws near a law."""
 
+import numpy as np
 import pytest
 
 from nsode_jax.expressions.canonical import canonicalize
@@ -9,6 +10,7 @@ from nsode_jax.search.variants import (
     rounded_laws,
     shortened_laws,
     with_coefficients,
+    without_negligible,
 )
 
 
@@ -50,3 +52,27 @@ def test_nearly_whole_exponents_become_whole():
 
 def test_every_term_gets_a_coefficient():
     assert with_coefficients(_law("y - sin(y)")).skeleton == _law("2*y - 3*sin(y)").skeleton
+
+
+@pytest.mark.parametrize(
+    ("text", "shorter"),
+    [
+        ("exp(4.68*exp(0.5*y)) + 2.8e-08", "exp(4.68*exp(0.5*y))"),
+        ("0.7*y - 0.3*y**2 - 3.25e-19*y**8", "0.7*y - 0.3*y**2"),
+        ("0.7*sin(2.1*y + 1e-12*y**2)", "0.7*sin(2.1*y)"),
+        ("0.7*y + 1e-11 - 1e-12/y", "0.7*y"),
+        ("0.7*y - 1e-06*y**2", "0.7*y - 1e-06*y**2"),
+    ],
+)
+def test_terms_that_nobody_could_see_are_left_out(text, shorter):
+    nodes = np.linspace(0.4, 2.3, 40)
+    assert without_negligible(_law(text), nodes, 1e-8) == _law(shorter)
+
+
+def test_what_was_dropped_adds_up():
+    law = _law("y" + "".join(f" + 6e-09*y**{n}" for n in range(2, 8)))
+    nodes = np.linspace(0.4, 1.0, 40)
+    kept = without_negligible(law, nodes, 1e-8)
+    assert kept.complexity < law.complexity
+    change = np.abs(kept.evaluate(nodes) - law.evaluate(nodes)).max()
+    assert 0 < change <= 1e-8 * np.abs(law.evaluate(nodes)).max()

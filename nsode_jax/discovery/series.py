@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError, clean
+from nsode_jax.dynamics.trajectory import MIN_POINTS, Trajectory, TrajectoryError, clean, count
 from nsode_jax.fitting.smoothing import noise_profile
 
 MAX_POINTS = 300
@@ -16,6 +16,8 @@ MAX_POINTS = 300
 
 _MAX_POINTS_IN_ALL = 1200
 _MIN_POINTS_EACH = 24
+_FEWEST_EACH = 4
+"""Of several series: each has an initial value of its own, and a curve through it."""
 
 
 def read_series(t: Any, y: Any) -> tuple[tuple[Trajectory, ...], tuple[str, ...]]:
@@ -48,11 +50,17 @@ def read_series(t: Any, y: Any) -> tuple[tuple[Trajectory, ...], tuple[str, ...]
     trajectories, notes = [], []
     for number, (ti, yi) in enumerate(zip(times, y, strict=True), start=1):
         try:
-            trajectory, its_notes = _prepare(ti, yi, most)
+            trajectory, its_notes = _prepare(ti, yi, most, _FEWEST_EACH)
         except TrajectoryError as error:
             raise TrajectoryError(f"Series {number} of {len(y)}: {error}") from None
         trajectories.append(trajectory)
         notes += [f"Series {number}: {note}" for note in its_notes]
+    points = sum(map(len, trajectories))
+    if points < MIN_POINTS:
+        raise TrajectoryError(
+            f"All series together have {count(points, 'usable point')}; at least {MIN_POINTS} are "
+            "needed."
+        )
     return tuple(trajectories), tuple(notes)
 
 
@@ -65,8 +73,10 @@ def _is_several(values: Any) -> bool:
     )
 
 
-def _prepare(t: Any, y: Any, max_points: int) -> tuple[Trajectory, list[str]]:
-    trajectory, cleaning_notes = clean(t, y)
+def _prepare(
+    t: Any, y: Any, max_points: int, fewest: int = MIN_POINTS
+) -> tuple[Trajectory, list[str]]:
+    trajectory, cleaning_notes = clean(t, y, fewest)
     trajectory, thinning_notes = thin(trajectory, max_points)
     notes = [*cleaning_notes, *thinning_notes, *_warnings(trajectory)]
     noise = noise_profile(trajectory.t, trajectory.y)

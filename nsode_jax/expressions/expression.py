@@ -235,7 +235,10 @@ class Expression:
         arrays = [np.asarray(value, np.float64) for value in values]
         with np.errstate(all="ignore"):
             value, _ = _evaluate(self.prefix, 0, dict(zip(self.variables, arrays)))
-        shape = np.broadcast_shapes(*(array.shape for array in arrays))
+        if len(arrays) == 1:
+            shape = arrays[0].shape
+        else:
+            shape = np.broadcast_shapes(*(array.shape for array in arrays))
         return np.broadcast_to(value, shape).astype(np.float64)
 
     def compile(self) -> Callable[..., float]:

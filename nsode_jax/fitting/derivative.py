@@ -38,7 +38,7 @@ def derivative_form(data: Dataset, nodes: int = _NODES) -> Regression | None:
 
     Args:
       data: the series.
-      nodes: most points.
+      nodes: most points; where there are fewer the last one stands for them, for nothing.
 
     Returns:
       The regression; its target is relative to the root mean square of dy/dt. None
@@ -57,7 +57,11 @@ def derivative_form(data: Dataset, nodes: int = _NODES) -> Regression | None:
     # As if every observation had told its rate: residuals are means over all of them.
     scale = math.sqrt(data.count / chosen.size) / size
     y0s = tuple(float(series.y[0]) for series in data)
-    operator, target = scale * np.eye(chosen.size), scale * rates[chosen]
+    # Always as many rows and nodes, since a program is compiled for each number.
+    lacking = nodes - chosen.size
+    weights = np.concatenate([np.full(chosen.size, scale), np.zeros(lacking)])
+    chosen = np.concatenate([chosen, np.full(lacking, chosen[-1])])
+    operator, target = np.diag(weights), weights * rates[chosen]
     error = float(np.sqrt(np.mean(errors[exact] ** 2))) / size
     floor = max(FLOOR * error, _LEAST_FLOOR)
     return Regression(y[chosen], operator, target, 0.0, data.count, floor, True, y0s)

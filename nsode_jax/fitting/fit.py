@@ -10,6 +10,9 @@ from nsode_jax.expressions.expression import Expression
 USER = "user"
 """Source of the laws that somebody asked to have tried."""
 
+NAMED = "named laws"
+"""Source of the laws that science has a name for."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Origin:

@@ -111,8 +111,9 @@ def load_pretrained(
                 f"{folder}/model.json does not name the symbols of its vocabulary, as an older "
                 "version wrote it: export the weights anew"
             )
-        symbols = tuple(description["vocabulary"].pop("symbols"))
-        vocabulary = Vocabulary(**description["vocabulary"], symbols=symbols)
+        # JSON holds a list.
+        symbols = tuple(description["vocabulary"]["symbols"])
+        vocabulary = Vocabulary(**description["vocabulary"] | {"symbols": symbols})
         with np.load(folder / "weights.npz", allow_pickle=False) as stored:
             flat = {name: stored[name].astype(np.float32) for name in stored.files}
     except WeightsError:

@@ -57,7 +57,10 @@ def evolve(
     best, since = math.inf, 0
     for generation in range(generations):
         progress("searching near the best", generation / max(generations, 1))
-        leader = min((draft.score for draft in population.best(1)), default=math.inf)
+        first = population.best(1)
+        if form.exact and first and first[0].error <= form.floor:
+            return  # Nothing can fit better, and what is simpler was tried.
+        leader = min((draft.score for draft in first), default=math.inf)
         since = 0 if leader < best - 1.0 else since + 1
         best = min(best, leader)
         if since >= _PATIENCE:

@@ -17,7 +17,7 @@ import numpy as np
 from nsode_jax.expressions.constants import exponent_constants, is_plain, linear_constants
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.dataset import Dataset
-from nsode_jax.fitting.fit import Origin
+from nsode_jax.fitting.fit import NAMED, Origin
 from nsode_jax.fitting.progress import Progress
 from nsode_jax.fitting.regression import Regression
 from nsode_jax.search.sources import Proposal, Proposals
@@ -42,7 +42,7 @@ class NamedLawSource:
     """
 
     catalogue: Catalogue | None = None
-    name: str = "named laws"
+    name: str = NAMED
 
     def propose(
         self, data: Dataset, form: Regression, *, seed: int, progress: Progress

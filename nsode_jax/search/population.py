@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import VARIABLE
-from nsode_jax.fitting.fit import Origin
+from nsode_jax.fitting.fit import NAMED, Origin
 from nsode_jax.fitting.least_squares import InitialGuess, fit_laws, initial_guesses
 from nsode_jax.fitting.programs import fits
 from nsode_jax.fitting.regression import Regression
@@ -72,10 +72,12 @@ class Population:
     def add(self, drafts: Sequence[Draft]) -> None:
         """Takes them in; of one skeleton the best stays."""
         limit = self._limit()
-        # Only what may stay is worth its canonical form.
-        for draft in sorted(drafts, key=lambda draft: draft.score)[: 2 * _SIZE]:
-            if draft.score > limit:
-                break
+        # Only what may stay is worth its canonical form; of named laws, which are more
+        # probable than their complexity tells, all may.
+        best = sorted(drafts, key=lambda draft: draft.score)
+        hopeful = [draft for draft in best[: 2 * _SIZE] if draft.score <= limit]
+        hopeful += [draft for draft in best[len(hopeful) :] if draft.origin.source == NAMED]
+        for draft in hopeful:
             canonical = canonical_or_none(draft.expression)
             if canonical is None or not self._restriction.admits(canonical):
                 continue

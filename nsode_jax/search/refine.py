@@ -30,8 +30,12 @@ from nsode_jax.search.variants import (
     rounded_laws,
     shortened_laws,
     with_coefficients,
+    without_negligible,
 )
-from nsode_jax.selection.score import residual_floor, score, scores
+from nsode_jax.selection.score import relative_residual, residual_floor, score, scores
+
+_UNNOTICED = 0.01
+"""A change of f by this share of the residual cannot be seen."""
 
 _EQUAL = 0.5
 """Scores that differ by less say nothing."""
@@ -52,8 +56,8 @@ class RefineConfig:
       returned: how many laws are integrated and returned at all.
     """
 
-    generations: int = 7
-    children: int = 200
+    generations: int = 5
+    children: int = 160
     matched: int = 60
     polished: int = 10
     returned: int = 100
@@ -113,7 +117,18 @@ def refine(
     progress("simplifying", 0.0)
     fits += _simplify(data, form, fits)
     progress("simplifying", 1.0)
-    return fits
+    return [
+        _without_negligible(data, form, fit) for fit in _polished(data, form, fits, config.polished)
+    ]
+
+
+def _without_negligible(data: Dataset, form: Regression, fit: Fit) -> Fit:
+    """The fit without terms that change f by less than the data can show."""
+    if fit.diverged:
+        return fit
+    shown = max(residual_floor(data, form), _UNNOTICED * relative_residual(fit, data, form))
+    law = without_negligible(fit.expression, form.nodes, shown)
+    return fit if law == fit.expression else dataclasses.replace(fit, expression=law)
 
 
 def fit_asked_for(data: Dataset, form: Regression, proposal: Proposal) -> Fit:
@@ -139,9 +154,15 @@ def _fit_all(
         hopeful = i < config.matched and draft.score < drafts[0].score + margin
         stopping = ROUGH if hopeful and not form.exact else NO_FIT
         fits.append(fit_trajectories(data, draft.expression, form.y0s, draft.origin, stopping))
+    return _polished(data, form, fits, config.polished)
+
+
+def _polished(data: Dataset, form: Regression, fits: Sequence[Fit], number: int) -> list[Fit]:
+    """The fits, so many of the best in full if they were not."""
+    fits = list(fits)
     values = scores(fits, data, form)
-    for i in sorted(range(len(fits)), key=values.__getitem__)[: config.polished]:
-        if not fits[i].diverged:
+    for i in sorted(range(len(fits)), key=values.__getitem__)[:number]:
+        if not (fits[i].diverged or fits[i].converged):
             fits[i] = _better(fits[i], polished_fit(data, fits[i]), data, form)
     return fits
 

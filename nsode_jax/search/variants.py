@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from jaxtyping import Float
 
 from nsode_jax.expressions.canonical import TimeLimitExceeded, canonicalize
 from nsode_jax.expressions.constants import exponent_constants, is_plain
@@ -108,6 +109,46 @@ def shortened_laws(expression: Expression) -> Iterator[Expression]:
             shorter = canonical_or_none(Expression((*prefix[:start], *option, *prefix[position:])))
             if shorter is not None and shorter.complexity < expression.complexity:
                 yield shorter
+
+
+def without_negligible(
+    law: Expression, nodes: Float[np.ndarray, " nodes"], tolerance: float
+) -> Expression:
+    """The law without the terms that change f by next to nothing at some values of y.
+
+    Args:
+      law: any law; terms inside of its functions count too.
+      nodes: values of y, shape [nodes].
+      tolerance: change of f that goes unnoticed, relative to its largest value there.
+
+    Returns:
+      A law whose f differs by no more than that from the given one's at each node, in
+      canonical form; the law itself if all of its terms matter.
+    """
+    rates = law.evaluate(nodes)
+    most = tolerance * float(np.abs(rates).max())
+    shorter, changed = law, True
+    while changed and np.isfinite(most):
+        changed = False
+        for option in _with_one_term_less(shorter.prefix):
+            candidate = Expression(option)
+            with np.errstate(all="ignore"):
+                change = np.abs(candidate.evaluate(nodes) - rates).max()
+            if change <= most:
+                shorter, changed = candidate, True
+                break
+    if shorter is law:
+        return law
+    return canonical_or_none(shorter) or law
+
+
+def _with_one_term_less(prefix: Prefix) -> Iterator[Prefix]:
+    for start, token in enumerate(prefix):
+        if token in ("add", "sub"):
+            middle, end = subtree_end(prefix, start + 1), subtree_end(prefix, start)
+            right = prefix[middle:end] if token == "add" else ("neg", *prefix[middle:end])
+            for kept in (prefix[start + 1 : middle], right):
+                yield (*prefix[:start], *kept, *prefix[end:])
 
 
 def factored_law(expression: Expression) -> Expression | None:

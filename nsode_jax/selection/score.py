@@ -3,7 +3,7 @@
 The score of a law, lower is better, is twice a description length in nats, up
 to a constant that all laws share:
 
-    n log(r^2 + F^2) + m log((r^2 + f^2) / (r^2 + F^2)) + k log(n) + 2 j + 3 * complexity
+    n log(r^2 + F^2) + m log((r^2 + f^2) / (r^2 + F^2)) + k log(n) + 2 j - 2 log(p)
 
 r is the residual of the *integrated* solution relative to the spread of the data, n
 the number of observations, m the smaller of n and 10. The first term and k log(n),
@@ -11,11 +11,12 @@ with k constants, are the BIC. It takes observations for independent witnesses, 
 holds for noise only: what is left below F = 1e-3 is systematic (a solver's tolerance,
 a sensor's drift, a curve that nearly is the right one), smooth over the whole series,
 and counts as m observations. Otherwise long formulas would be bought with digits
-that nobody measured. Below f, 1e-5 or the rounding of the data if that is coarser,
-nothing counts. The last term is a prior over formulas, at 1.5 nats per token, in
-which some tokens count more (`complexity`), to which `EDGE_COST` adds.
+that nobody measured. Below f, the precision of the data (`residual_floor`), nothing
+counts. p is the prior probability of the form of the law (`prior`), to which `EDGE_COST`
+adds. Where many laws are to be screened, a flat price of tokens stands in for it
+(`optimistic_score`).
 
-Constants and complexity are those of the law in arbitrary units (`in_arbitrary_units`).
+Constants and the form are those of the law in arbitrary units (`in_arbitrary_units`).
 In noise 16.4 - y is hardly worse than 16.1 - 0.97*y, but that the factor should be 1 in
 the units at hand would be a miracle, not simplicity. Only j counts numbers as they
 stand, those that are not plain (`is_plain`): a round number is told in fewer words.
@@ -38,7 +39,7 @@ from nsode_jax.selection.complexity import in_arbitrary_units, weighted_complexi
 from nsode_jax.selection.prior import log_prior
 
 TOKEN_COST = 3.0
-"""Score of one token of a formula: twice 1.5 nats."""
+"""Score of one token of a formula where the prior takes too long: twice 1.5 nats."""
 
 NUMBER_COST = 2.0
 """Score of a constant that is no plain number."""
@@ -109,7 +110,7 @@ def score(
 def optimistic_score(
     expression: Expression, relative_rms: float, num_points: int, floor: float
 ) -> float:
-    """A score that is found faster, and is seldom worse than the true one: in these units."""
+    """A score that is found faster, and is seldom worse than the true one of an unnamed law."""
     numbers = sum(not is_plain(c) for c in expression.constants)
     return (
         float(misfit(relative_rms, num_points, floor))
