@@ -21,7 +21,7 @@ from nsode_jax.training import loop
 ROOT = Path(__file__).parent.parent
 SETTINGS = {
     "optimizer": "muon",
-    "length_multiple": 4,
+    "length_multiple": 8,
     "log_every": 1,
     "validate_every": 5,
     "learning_rate": 1e-3,
@@ -61,7 +61,7 @@ class Background:
         return int((self.run / "pid").read_text())
 
     def wait_for(self, step: int, folder: str = ".") -> None:
-        end = time.monotonic() + 150
+        end = time.monotonic() + 300
         while max(losses(self.run / folder), default=0) < step:
             assert time.monotonic() < end, (self.run / folder / "train.log").read_text()
             time.sleep(0.02)
