@@ -5,8 +5,9 @@
 Each field of the catalogue is left out in turn; its laws are then priced in nats by
 `Prior` without that field, by its model of operators alone, by a uniform choice among all
 tokens, and by the flat price of `selection/score.py`. Laws count by their frequency and,
-in a second table, all alike. The last lines show from which values `NAMED_SHARE` and
-`CONCENTRATION` were chosen: the mean of the logarithm of the held-out probability, in nats.
+in a second table, all alike. The last lines show from which values `NAMED_SHARE`,
+`OTHER_SIGNS_SHARE` and `CONCENTRATION` were chosen: the mean of the logarithm of the
+held-out probability, in nats.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from nsode_jax.selection.form import Form
 from nsode_jax.selection.prior import (
     CONCENTRATION,
     NAMED_SHARE,
+    OTHER_SIGNS_SHARE,
     OperatorModel,
     Prior,
     corpus,
@@ -30,11 +32,11 @@ from nsode_jax.selection.prior import (
 from nsode_jax.selection.score import TOKEN_COST
 
 _ALL_TOKENS = 15
-_SHARES = np.linspace(0.01, 0.99, 99)
+_SHARES = np.linspace(0.02, 0.98, 49)
 
 
-def held_out(concentration: float) -> Iterable[tuple[NamedLaw, Form, float, float]]:
-    """(law, form, probability among the named, log-probability of operators), field by field."""
+def held_out(concentration: float) -> Iterable[tuple[NamedLaw, Form, float, float, float]]:
+    """(law, form, its probabilities: named, named with any signs, of operators) by field."""
     catalogue = Catalogue.load()
     for field in catalogue.fields:
         rest = catalogue.without_fields(field)
@@ -42,11 +44,11 @@ def held_out(concentration: float) -> Iterable[tuple[NamedLaw, Form, float, floa
             [*(form for law in rest.laws for form in sorted(law.forms)[:1]), *corpus()],
             concentration,
         )
-        named = Prior(rest, operators, 1.0)
+        named, signs = Prior(rest, operators, 1.0), Prior(rest, operators, 0.0, 1.0)
         for law in catalogue.laws:
             for form in sorted(law.forms) if law.field == field else ():
-                probability = math.exp(named.log_prior_of_form(form))
-                yield law, form, probability, operators.log_probability(form)
+                parts = (named, signs, Prior(None, operators, 0.0))
+                yield law, form, *(math.exp(part.log_prior_of_form(form)) for part in parts)
 
 
 def flat_nats(law: NamedLaw) -> float:
@@ -55,12 +57,11 @@ def flat_nats(law: NamedLaw) -> float:
     return in_arbitrary_units(expression)[0] * TOKEN_COST / 2
 
 
-def mean_log(rows: list, weights: np.ndarray, share: float) -> float:
+def mean_log(rows: list, weights: np.ndarray, named: float, signs: float) -> float:
     """Mean logarithm of the held-out probability under the mixture."""
-    named, operators = (np.array([row[i] for row in rows]) for i in (2, 3))
-    return float(
-        np.average(np.log(share * named + (1 - share) * np.exp(operators)), weights=weights)
-    )
+    parts = np.array([row[2:] for row in rows])
+    mixture = parts @ np.array([named, signs, 1 - named - signs])
+    return float(np.average(np.log(mixture), weights=weights))
 
 
 def main() -> None:
@@ -68,9 +69,11 @@ def main() -> None:
     by_frequency = np.array([row[0].frequency / len(row[0].forms) for row in rows])
     alike = np.array([1.0 / len(row[0].forms) for row in rows])
     tokens = np.array([len(row[1]) for row in rows])
-    operators = -np.array([row[3] for row in rows])
+    operators = -np.log([row[4] for row in rows])
     flat = np.array([flat_nats(row[0]) for row in rows])
-    mixture = -np.array([mean_log([row], np.ones(1), NAMED_SHARE) for row in rows])
+    mixture = -np.array(
+        [mean_log([row], np.ones(1), NAMED_SHARE, OTHER_SIGNS_SHARE) for row in rows]
+    )
     for title, weights in (("by frequency", by_frequency), ("all alike", alike)):
         print(f"{title}: nats per law, nats per token, perplexity per token")
         for name, nats in (
@@ -96,10 +99,12 @@ def main() -> None:
         print(f"  {field:20}", *(f"{mean:6.2f}" for mean in means))
 
     for title, weights in (("by frequency", by_frequency), ("all alike", alike)):
-        values = [mean_log(rows, weights, share) for share in _SHARES]
-        print(f"best share of the named laws, {title}: {_SHARES[int(np.argmax(values))]:.2f}")
+        shares = [(a, b) for a in _SHARES for b in _SHARES if a + b < 1]
+        named, signs = max(shares, key=lambda pair: mean_log(rows, weights, *pair))
+        print(f"best share of the named laws, {title}: {named:.2f}, with other signs {signs:.2f}")
     for concentration in (1, 2, 4, 8, 16, 32, 64):
-        value = mean_log(list(held_out(concentration)), by_frequency, NAMED_SHARE)
+        rows = list(held_out(concentration))
+        value = mean_log(rows, by_frequency, NAMED_SHARE, OTHER_SIGNS_SHARE)
         print(f"concentration {concentration:3}: {value:.3f}")
 
 

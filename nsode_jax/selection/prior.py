@@ -1,10 +1,11 @@
 """How probable a law is before there are data: what science has found so far.
 
 The prior of a form (see `form`) is a mixture: with probability `NAMED_SHARE` a law of the
-catalogue, by its frequency, else a tree of operators, each drawn given its parent, its
-place among the parent's arguments and whether a function encloses it. Exponents are a
-place of their own, where 2 and 3 are plain and a fitted number is one more token. Both
-parts are normalized: the one over the catalogue, the other over all finite trees, of
+catalogue, by its frequency, with `OTHER_SIGNS_SHARE` one with any signs of its constants,
+else a tree of operators, each drawn given its parent, its place among the parent's
+arguments and whether a function encloses it. Exponents are a
+place of their own, where 2 and 3 are plain and a fitted number is one more token. All
+parts are normalized: two over the catalogue, the other over all finite trees, of
 which canonical forms are some.
 
 `log_prior` is the logarithm, in nats, of the probability of a form: its operators, the
@@ -38,10 +39,14 @@ from nsode_jax.selection.catalogue import Catalogue
 from nsode_jax.selection.form import Form, form_of
 from nsode_jax.selection.named_formula import NamedFormula
 
-NAMED_SHARE = 0.6
-"""Share of the named laws. Where it makes laws of a field that was left out of the catalogue
-most probable, on average over fields, laws by their frequency (0.62; if all laws counted
-alike, 0.40): from one field one can expect so much of the next."""
+NAMED_SHARE = 0.55
+"""Share of the named laws. Where it and the next make laws of a field that was left out of
+the catalogue most probable, on average over fields, laws by their frequency (0.56 and 0.12;
+if all laws counted alike, 0.34 and 0.14): from one field one can expect so much of the next."""
+
+OTHER_SIGNS_SHARE = 0.12
+"""Share of laws that differ from a named one by the signs of constants, any of them: what
+falls towards its threshold here grows away from it there."""
 
 CONCENTRATION = 16.0
 """Of the Dirichlet priors: so many tokens seen weigh as much as the wider context. Chosen
@@ -154,6 +159,12 @@ class OperatorModel:
         return total
 
 
+def _unsigned(form: Form) -> Form:
+    """A form with the signs of its constants left out, of the terms of its sums too."""
+    signs = {NEGATIVE_CONSTANT: CONSTANT, "sub": "add"}
+    return tuple(signs.get(token, token) for token in form if token != "neg")
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Prior:
     """A distribution over the forms of laws.
@@ -162,11 +173,13 @@ class Prior:
       catalogue: the named laws, or None for operators only.
       operators: the model of all other laws.
       named_share: probability that a law is a named one.
+      other_signs_share: that it is one but for the signs of its constants.
     """
 
     catalogue: Catalogue | None
     operators: OperatorModel
     named_share: float
+    other_signs_share: float = 0.0
 
     @classmethod
     @functools.cache
@@ -182,10 +195,16 @@ class Prior:
         return cls(None, OperatorModel.estimate(corpus()), 0.0)
 
     @classmethod
-    def from_catalogue(cls, catalogue: Catalogue, named_share: float = NAMED_SHARE) -> Prior:
+    def from_catalogue(
+        cls,
+        catalogue: Catalogue,
+        named_share: float = NAMED_SHARE,
+        other_signs_share: float = OTHER_SIGNS_SHARE,
+    ) -> Prior:
         """The prior of a catalogue; operators are counted there and in the corpus."""
         seen = [form for law in catalogue.laws for form in sorted(law.forms)[:1]]
-        return cls(catalogue, OperatorModel.estimate([*seen, *corpus()]), named_share)
+        operators = OperatorModel.estimate([*seen, *corpus()])
+        return cls(catalogue, operators, named_share, other_signs_share)
 
     def without_fields(self, *fields: str) -> Prior:
         """The prior of one who has never heard of some fields, neither names nor operators.
@@ -195,7 +214,8 @@ class Prior:
         """
         if self.catalogue is None:
             raise ValueError("a prior without a catalogue has no fields")
-        return Prior.from_catalogue(self.catalogue.without_fields(*fields), self.named_share)
+        rest = self.catalogue.without_fields(*fields)
+        return Prior.from_catalogue(rest, self.named_share, self.other_signs_share)
 
     @functools.cached_property
     def _named(self) -> dict[Form, float]:
@@ -208,6 +228,19 @@ class Prior:
             for form in law.forms:
                 found[form] += law.frequency / total / len(law.forms)
         return dict(found)
+
+    @functools.cached_property
+    def _with_any_signs(self) -> collections.Counter[Form]:
+        """Probability of each form, its signs left out, among the named laws."""
+        found: collections.Counter[Form] = collections.Counter()
+        for form, probability in self._named.items():
+            found[_unsigned(form)] += probability
+        return found
+
+    def _other_signs(self, form: Form) -> float:
+        """Probability of a form among named laws whose constants have any signs."""
+        signs = sum(token in (CONSTANT, NEGATIVE_CONSTANT) for token in form)
+        return self._with_any_signs[_unsigned(form)] / 2**signs
 
     def log_prior(self, law: Expression | Skeleton) -> float:
         """Logarithm of the probability of a law's form, in nats.
@@ -228,8 +261,10 @@ class Prior:
     def log_prior_of_form(self, form: Form) -> float:
         """The same of a form."""
         named = self.named_share * self._named.get(form, 0.0)
-        others = (1.0 - self.named_share) * math.exp(self.operators.log_probability(form))
-        return math.log(named + others) if named + others else -math.inf
+        signs = self.other_signs_share * self._other_signs(form)
+        rest = 1.0 - self.named_share - self.other_signs_share
+        total = named + signs + rest * math.exp(self.operators.log_probability(form))
+        return math.log(total) if total else -math.inf
 
     def is_named(self, law: Expression | Skeleton) -> bool:
         """Whether a law of the catalogue can have this form."""
