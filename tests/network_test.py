@@ -30,7 +30,7 @@ class StandIn:
 
 def _proposals(stand_in, data=DATA, **options):
     source = NetworkSource(proposer=stand_in, **options)
-    return source.propose(data, integral_form(data), seed=3, progress=silent)
+    return source.propose(data, integral_form(data), seed=3, progress=silent).laws
 
 
 def test_laws_are_restored_to_the_units_of_the_data():
@@ -56,8 +56,15 @@ def test_one_skeleton_is_tried_a_few_times_only():
         assert {proposal.origin.log_probability for proposal in proposals} <= likely
 
 
+def test_it_says_how_many_laws_were_tried():
+    stand_in = StandIn("y", "sin(y)", "log(-y)")
+    source = NetworkSource(proposer=stand_in)
+    proposals = source.propose(DATA, integral_form(DATA), seed=3, progress=silent)
+    assert proposals.tried == f"{3 * len(stand_in.seen)} laws of the network"
+
+
 def test_undefined_laws_are_left_out():
-    assert _proposals(StandIn("log(-y)", "sqrt(-1 - y)")) == []
+    assert _proposals(StandIn("log(-y)", "sqrt(-1 - y)")) == ()
 
 
 @pytest.mark.parametrize(("series", "views"), [(1, 4), (2, 8), (5, 5), (30, 8)])
@@ -71,5 +78,5 @@ def test_the_more_series_the_fewer_views_of_each(series, views):
 
 def test_without_beams_and_samples_nothing_is_asked():
     stand_in = StandIn("y")
-    assert _proposals(stand_in, beams=0, samples=0) == []
+    assert _proposals(stand_in, beams=0, samples=0) == ()
     assert not stand_in.seen

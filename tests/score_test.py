@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.expressions.expression import Expression
+from nsode_jax.expressions.expression import Expression, Skeleton
+from nsode_jax.expressions.skeleton_catalogue import shipped_catalogue
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.derivative import derivative_form
 from nsode_jax.fitting.fit import Fit, Origin
 from nsode_jax.fitting.integral import integral_form
+from nsode_jax.selection.prior import Prior, log_prior
 from nsode_jax.selection.ranking import rank
 from nsode_jax.selection.score import (
-    TOKEN_COST,
     optimistic_score,
     posterior_probabilities,
     relative_residual,
@@ -40,11 +41,11 @@ def _order(*fits: Fit) -> list[str]:
 
 def test_score_is_the_documented_formula():
     law = Expression.from_infix("0.53*y - 0.001*y**2")
-    # Nine tokens, the exponent of the square free: 8; two fitted constants.
-    length_and_constants = 2 * math.log(50) + 2 * 2 + 3.0 * 8
+    # Two fitted constants, and what the prior thinks of the form: it is the logistic law.
+    length_and_constants = 2 * math.log(50) + 2 * 2 - 2 * log_prior(law)
     expected = 40 * math.log(0.01**2 + 1e-6) + 10 * math.log(0.01**2 + 1e-10)
     assert score(law, 0.01, 50) == pytest.approx(expected + length_and_constants)
-    few = 4 * math.log(0.01**2 + 1e-10) + 2 * math.log(4) + 2 * 2 + 3.0 * 8
+    few = 4 * math.log(0.01**2 + 1e-10) + 2 * math.log(4) + 2 * 2 - 2 * log_prior(law)
     assert score(law, 0.01, 4) == pytest.approx(few)
 
 
@@ -69,8 +70,10 @@ def test_a_law_that_ends_just_beyond_the_data_costs_more():
     assert _order(_fit(edge, 0.1), _fit(tame, 0.1))[0] == tame
     assert _order(_fit(pole, 0.1), _fit("0.2/(93.7 - y)", 0.1))[0] == "0.2/(93.7 - y)"
     # Where y is positive, the root and the reciprocal of y itself are as good as any.
-    plain, root = scores([_fit("0.2*y", 0.1), _fit("0.2*sqrt(y)", 0.1)], DATA, FORM)
-    assert root - plain == TOKEN_COST
+    plain, root = _fit("0.2*y", 0.1), _fit("0.2*sqrt(y)", 0.1)
+    first, second = scores([plain, root], DATA, FORM)
+    forms = log_prior(plain.expression) - log_prior(root.expression)
+    assert second - first == pytest.approx(2 * forms)
 
 
 def test_a_round_number_is_worth_a_little():
@@ -80,10 +83,22 @@ def test_a_round_number_is_worth_a_little():
     assert same[1] - same[0] == pytest.approx(2.0)
 
 
-def test_the_optimistic_score_is_a_bound():
-    for text in ("y - y**2", "0.3*exp(y)", "2*log(y) - 1", "0.53*y - 0.001*y**2"):
+def test_the_optimistic_score_is_seldom_worse_than_that_of_a_simple_law():
+    """A sample of all skeletons of up to six symbols, without the named ones."""
+    rng = np.random.default_rng(0)
+    better = []
+    for key in rng.choice(shipped_catalogue().skeletons_up_to(6), 400, replace=False):
+        skeleton = Skeleton.from_key(str(key))
+        law = skeleton.with_constants(np.exp(0.7 * rng.standard_normal(skeleton.num_constants)))
+        if not Prior.load().is_named(law):
+            better.append(optimistic_score(law, 0.1, 50, 1e-5) <= score(law, 0.1, 50, 1e-5))
+    assert np.mean(better) > 0.95
+
+
+def test_named_laws_are_worth_more_than_their_tokens():
+    for text in ("0.53*y - 0.001*y**2", "exp(0.4*y) - 0.3*y"):
         law = Expression.from_infix(text)
-        assert optimistic_score(law, 0.1, 50, 1e-5) <= score(law, 0.1, 50, 1e-5)
+        assert optimistic_score(law, 0.1, 50, 1e-5) > score(law, 0.1, 50, 1e-5)
 
 
 def test_an_exact_form_judges_by_the_rates():

@@ -23,15 +23,17 @@ FORM = integral_form(DATA)
 def test_given_laws_are_proposed_as_they_are():
     laws = tuple(Expression.from_infix(text) for text in ("0.5*y", "log(-y)", "y*y - y"))
     proposals = GivenLaws(laws).propose(DATA, FORM, seed=0, progress=silent)
-    assert tuple(proposal.expression for proposal in proposals) == laws
-    assert all(proposal.origin == Origin(USER) for proposal in proposals)
-    assert all(proposal.origin.asked_for for proposal in proposals)
+    assert tuple(proposal.expression for proposal in proposals.laws) == laws
+    assert all(proposal.origin == Origin(USER) for proposal in proposals.laws)
+    assert all(proposal.origin.asked_for for proposal in proposals.laws)
+    assert proposals.tried == "3 laws of your own"
 
 
 def test_the_library_is_that_of_the_size_of_the_data():
     proposals = LibrarySource().propose(DATA, FORM, seed=0, progress=silent)
-    assert [proposal.expression for proposal in proposals] == library(3.0)
-    assert {proposal.origin for proposal in proposals} == {Origin("library")}
+    assert [proposal.expression for proposal in proposals.laws] == library(3.0)
+    assert {proposal.origin for proposal in proposals.laws} == {Origin("library")}
+    assert f"{len(proposals.laws):,}" in proposals.tried
 
 
 @pytest.mark.parametrize("source", [GivenLaws(()), LibrarySource(), NetworkSource()])

@@ -57,6 +57,8 @@ class NetworkSource:
         self, data: Dataset, form: Regression, *, seed: int, progress: Progress
     ) -> Proposals:
         """The proposals of all views that fit best, in the units of the data, best first."""
+        if not (self.beams or self.samples):
+            return Proposals((), "no laws of the network")
         proposer = self.proposer
         if proposer is None:
             from nsode_jax.decoding.propose import Proposer as Network  # Slow to import.

@@ -110,7 +110,11 @@ def score(
 def optimistic_score(
     expression: Expression, relative_rms: float, num_points: int, floor: float
 ) -> float:
-    """A score that is found faster, and is seldom worse than the true one of an unnamed law."""
+    """A score that is found faster, for screening.
+
+    Of laws of up to six symbols without a name, 2% have a better true score; of the
+    commonest beyond a third have, mostly by less than 20.
+    """
     numbers = sum(not is_plain(c) for c in expression.constants)
     return (
         float(misfit(relative_rms, num_points, floor))
