@@ -256,15 +256,15 @@ def _begin(
 ) -> tuple[int, TrainState, RunRecord]:
     """The state to go on from, from the newest checkpoint if there is one."""
     config: TrainingConfig = sections["training"]
-    if checkpoints.latest_step() is not None:
-        return _go_on(checkpoints, sections, model, data, workdir)
+    if (step := checkpoints.latest_step()) is not None:
+        return step, *_go_on(checkpoints, sections, model, data, workdir)
     if config.branch_from:
         trunk = Path(config.branch_from)
         others = TrainingCheckpoints(trunk / "checkpoints", read_only=True)
         with contextlib.closing(others):
-            if others.latest_step() is None:
+            if (step := others.latest_step()) is None:
                 raise ValueError(f"branch_from: {trunk} has no checkpoint")
-            step, state, record = _go_on(others, sections, model, data, trunk)
+            state, record = _go_on(others, sections, model, data, trunk)
         record.best = BestValidation()
         return step, state, record
     record, params = RunRecord(), None
@@ -282,10 +282,9 @@ def _go_on(
     model: Model,
     data: Positioned,
     workdir: Path,
-) -> tuple[int, TrainState, RunRecord]:
+) -> tuple[TrainState, RunRecord]:
     """The state of the newest checkpoint of a run in a workdir."""
     config: TrainingConfig = sections["training"]
-    step = checkpoints.latest_step()
     changed = changes(workdir, sections)
     saved = checkpoints.record()
     # As it was saved; then with or without an average, as the config says now.
@@ -300,13 +299,13 @@ def _go_on(
         state = dataclasses.replace(state, skipped_in_a_row=0 * state.skipped_in_a_row)
     data.set_state(saved["position"])
     if jax.process_index() == 0:
-        print(f"resumed from step {step}", flush=True)
+        print(f"resumed from step {checkpoints.latest_step()}", flush=True)
         if changed:
             print(f"changed since then: {'; '.join(changed)}", flush=True)
     record = RunRecord(
         BestValidation(**saved["best"]), saved["validation"], saved["samples_before"]
     )
-    return step, state, record
+    return state, record
 
 
 def _to_json(record: RunRecord, state: TrainState, data: Positioned) -> dict[str, Any]:
