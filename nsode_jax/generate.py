@@ -19,7 +19,10 @@ from ml_collections import config_flags
 from nsode_jax.system.extras import MissingExtra
 
 _CONFIG = config_flags.DEFINE_config_file(
-    "config", None, "Name of a shipped config, such as small, or a file."
+    "config",
+    None,
+    "Name of a shipped config, such as small, or a file.",
+    allow_override=True,  # `train` has the same; one process may import both.
 )
 _DATA_DIR = flags.DEFINE_string("data_dir", "~/nsode_data", "Where the data set goes.")
 _BANK = flags.DEFINE_string("bank", None, "Only draw the skeletons, into this file.")

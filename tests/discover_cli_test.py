@@ -108,8 +108,10 @@ def test_a_law_is_found_and_drawn(calls, capsys, tmp_path):
         effort="default",
         beams=None,
         samples=None,
-        sources=("network", "library"),
+        sources=("network", "named laws", "enumeration", "library"),
         candidates=[],
+        operators=None,
+        max_symbols=None,
         seed=0,
     )
 
@@ -203,6 +205,8 @@ def test_options_reach_the_pipeline(calls, capsys, write, tmp_path):
         samples=0,
         sources=("network",),
         candidates=["0.5*y", "y-y**2"],
+        operators=None,
+        max_symbols=None,
         seed=3,
     )
     assert "\n   1  " in out and "\n   2  " not in out
@@ -291,7 +295,10 @@ def test_bad_files(calls, capsys, tmp_path):
         (["--effort", "huge"], "choose from"),
         (["--polynomials", "2"], "unrecognized arguments"),
         (["--sources", "network", "--beams", "0", "--samples", "0"], "leaves no law to try"),
-        (["--sources", "network,oracle"], "'oracle' is not one of network, library"),
+        (
+            ["--sources", "network,oracle"],
+            "'oracle' is not one of network, named laws, enumeration, library",
+        ),
         (["--sources", ""], "is not one of"),
         (["--try", "y +"], "'y +' is no law"),
         (["--try", "__import__('os')"], "is no law"),

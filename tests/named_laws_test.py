@@ -52,6 +52,6 @@ def test_the_source_proposes_for_a_data_set():
     t = np.linspace(0.0, 5.0, 20)
     data = Dataset.of([Trajectory(t, 3.0 * np.exp(-t))])
     source = NamedLawSource(Catalogue.load().without_fields("ecology"))
-    proposals = source.propose(data, None, seed=0, progress=lambda message, share: None)
+    proposals = source.propose(data, None, seed=0, progress=lambda message, share: None).laws
     assert {proposal.origin.source for proposal in proposals} == {"named laws"}
     assert form_of(Expression.from_infix("-2*y")) in {form_of(p.expression) for p in proposals}

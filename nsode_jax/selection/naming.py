@@ -31,6 +31,8 @@ _STARTS = 32
 _SAME_MINIMUM = 6
 _SPREAD = 1.0
 _MOST_STEPS = 50
+_NEAR, _LONGER = 3 * SAME, 10
+_PRECISELY = {"method": "lm", "xtol": 1e-9, "ftol": 1e-9}
 _NEARLY_PLAIN = 0.02
 _MOST_REDUCTIONS = 8
 
@@ -221,9 +223,13 @@ def solve_parameters(
         units = np.array(law.typical(*scale, start))
         free = np.exp(rng.normal(0.0, _SPREAD if start else 0.0, units.size))
         # Not in their logarithms, where all values near 0 look like a minimum.
-        fit = scipy.optimize.least_squares(
-            misfit, free, method="lm", xtol=1e-9, ftol=1e-9, max_nfev=_MOST_STEPS * (units.size + 1)
-        )
+        steps = _MOST_STEPS * (units.size + 1)
+        fit = scipy.optimize.least_squares(misfit, free, **_PRECISELY, max_nfev=steps)
+        if fit.status == 0 and fit.cost <= _NEAR**2 * places.size:
+            # Stopped in a narrow valley that may lead to it.
+            fit = scipy.optimize.least_squares(
+                misfit, fit.x, **_PRECISELY, max_nfev=_LONGER * steps
+            )
         values = _in_order(law, _with_signs(law, (units * fit.x).tolist()))
         difference = float(np.abs(law.formula.evaluate(values, places) - rates).max())
         if difference <= SAME * size and law.admits(values):
