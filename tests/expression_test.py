@@ -230,3 +230,8 @@ class TestVariables:
     )
     def test_names_in_latex(self, name, latex):
         assert Expression((name,), (name,)).latex() == latex
+
+
+def test_factors_that_are_rounded_to_one_are_not_written():
+    law = Expression.from_infix("1.00000001*exp(-0.99999999*y) + 1.00000002*y**3 - y**0.99999999")
+    assert law.rounded(4).infix == "exp(-y) + y**3 - y"

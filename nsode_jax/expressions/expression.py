@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import keyword
 import math
 import types
@@ -203,9 +204,12 @@ class Expression:
         return Skeleton(tuple(tokens), self.variables)
 
     def rounded(self, digits: int) -> Expression:
-        """For display: constants to so many significant digits, no minus in front if avoidable."""
+        """For display: constants to so many significant digits, no minus in front if avoidable.
+
+        A factor that is rounded to 1 is not written.
+        """
         rounded = (t if isinstance(t, str) else float(f"{t:.{digits}g}") for t in self.prefix)
-        return Expression(_positive_term_first(tuple(rounded)), self.variables)
+        return Expression(_positive_term_first(_without_ones(tuple(rounded))), self.variables)
 
     def latex(self, digits: int = 6) -> str:
         """The formula in LaTeX, constants with so many significant digits."""
@@ -375,6 +379,28 @@ def _compile(skeleton: Skeleton) -> Callable[..., float]:
     body, _ = build(0)
     parameters = ", ".join([*variables.values(), *constants])
     return eval(f"lambda {parameters}: {body}", {"__builtins__": {}, **_MATH})  # noqa: S307
+
+
+def _without_ones(prefix: Prefix) -> Prefix:
+    """The prefix without factors of 1 and -1, and exponents of 1."""
+    operator = OPERATORS.get(prefix[0]) if isinstance(prefix[0], str) else None
+    if operator is None:
+        return prefix
+    arguments, start = [], 1
+    for _ in range(operator.arity):
+        end = subtree_end(prefix, start)
+        arguments.append(_without_ones(prefix[start:end]))
+        start = end
+    if prefix[0] in ("mul", "pow") and arguments[1] == (1.0,):
+        return arguments[0]
+    if prefix[0] == "mul" and arguments[0] == (1.0,):
+        return arguments[1]
+    if prefix[0] == "mul" and arguments[0] == (-1.0,):
+        return ("neg", *arguments[1])
+    if prefix[0] in ("add", "sub") and arguments[1][0] == "neg":
+        other = "sub" if prefix[0] == "add" else "add"
+        return (other, *arguments[0], *arguments[1][1:])
+    return (prefix[0], *itertools.chain.from_iterable(arguments))
 
 
 def _positive_term_first(prefix: Prefix) -> Prefix:
