@@ -212,7 +212,7 @@ def test_options_reach_the_pipeline(calls, capsys, write, tmp_path):
     assert "\n   1  " in out and "\n   2  " not in out
     report = (tmp_path / "new" / "report" / "report.md").read_text(encoding="utf-8")
     chosen = "effort = thorough, beams = 7, samples = 0, weights = tiny, seed = 3, "
-    chosen += "sources = network, tried = 0.5*y; y-y**2"
+    chosen += r"sources = network, tried = 0.5\*y; y-y\*\*2"  # As Markdown needs it.
     assert f"Options: {chosen}" in report
 
 
