@@ -109,3 +109,8 @@ def test_marks_that_cannot_be():
     for marks in ({"decimal": "x"}, {"thousands": "x"}, {"decimal": ",", "thousands": ","}):
         with pytest.raises(TrajectoryError):
             Convention(**marks)
+
+
+@pytest.mark.filterwarnings("error")
+def test_numbers_beyond_floating_point_are_compared_without_a_warning(tmp_path):
+    assert "usable points" in refusal(tmp_path, column(["1e999", "1,020"] * 3))

@@ -254,9 +254,8 @@ def solutions(
         from nsode_jax.dynamics.stack_machine import Program
 
         program = Program.from_expression(expression)
-        return dop853.integrate(
-            program, initial_values, t, rtol=rtol, atol=atol, max_steps=max_steps
-        ).y
+        starts = np.asarray(initial_values, np.float64)
+        return dop853.integrate(program, starts, t, rtol=rtol, atol=atol, max_steps=max_steps).y
     if method != "lsoda":
         raise ValueError(f"method must be {' or '.join(METHODS)}, got {method!r}")
     y = np.full((len(initial_values), len(t)), math.nan)

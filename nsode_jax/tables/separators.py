@@ -7,7 +7,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -201,7 +203,7 @@ def _mark_by_neighbours(numbers: Sequence[str | None], said: list[str], mark: st
 
 def _log(value: float) -> float:
     """Decades of the magnitude; 0 for what has none to compare, as zero itself."""
-    return float(np.log10(max(abs(value), 1.0)))
+    return math.log10(min(max(abs(value), 1.0), sys.float_info.max))
 
 
 def _value(number: str, decimal: str) -> float:

@@ -256,15 +256,17 @@ def _begin(
 ) -> tuple[int, TrainState, RunRecord]:
     """The state to go on from, from the newest checkpoint if there is one."""
     config: TrainingConfig = sections["training"]
-    if checkpoints.latest_step() is not None:
-        return _go_on(checkpoints, sections, model, data, workdir)
+    step = checkpoints.latest_step()
+    if step is not None:
+        return _go_on(checkpoints, step, sections, model, data, workdir)
     if config.branch_from:
         trunk = Path(config.branch_from)
         others = TrainingCheckpoints(trunk / "checkpoints", read_only=True)
         with contextlib.closing(others):
-            if others.latest_step() is None:
+            step = others.latest_step()
+            if step is None:
                 raise ValueError(f"branch_from: {trunk} has no checkpoint")
-            step, state, record = _go_on(others, sections, model, data, trunk)
+            step, state, record = _go_on(others, step, sections, model, data, trunk)
         record.best = BestValidation()
         return step, state, record
     record, params = RunRecord(), None
@@ -278,14 +280,14 @@ def _begin(
 
 def _go_on(
     checkpoints: TrainingCheckpoints,
+    step: int,
     sections: Mapping[str, Any],
     model: Model,
     data: Positioned,
     workdir: Path,
 ) -> tuple[int, TrainState, RunRecord]:
-    """The state of the newest checkpoint of a run in a workdir."""
+    """The state of the newest checkpoint, that of `step`, of a run in a workdir."""
     config: TrainingConfig = sections["training"]
-    step = checkpoints.latest_step()
     changed = changes(workdir, sections)
     saved = checkpoints.record()
     # As it was saved; then with or without an average, as the config says now.

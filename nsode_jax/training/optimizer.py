@@ -5,7 +5,6 @@ from __future__ import annotations
 import jax
 import optax
 
-from nsode_jax.modeling.transformer import Params
 from nsode_jax.training.config import TrainingConfig
 
 _MATRICES = ("patch_projection", "encoder", "decoder")
@@ -56,7 +55,7 @@ def make_optimizer(config: TrainingConfig) -> optax.GradientTransformation:
     return optax.chain(clip, update)
 
 
-def _matrices(params: Params) -> Params:
+def _matrices(params: optax.Params) -> optax.Params:
     """Marks the kernels that Muon updates, as Optax asks for it."""
 
     def mark(path, _):

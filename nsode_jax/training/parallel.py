@@ -155,6 +155,7 @@ class LargestOfProcesses:
         if jax.process_count() == 1:
             return values
         store, me = distributed.global_state.client, jax.process_index()
+        assert store is not None, "several processes have joined a coordinator"
         store.key_value_set(self._key(self._calls, me), json.dumps(values.tolist()))
         texts = [
             store.blocking_key_value_get(self._key(self._calls, other), 1000 * self._SECONDS)
