@@ -113,4 +113,4 @@ def test_marks_that_cannot_be():
 
 @pytest.mark.filterwarnings("error")
 def test_numbers_beyond_floating_point_are_compared_without_a_warning(tmp_path):
-    assert "1e999" in refusal(tmp_path, column(["1e999", "1,020", "1e999", "1,030", "1e999"]))
+    assert "usable points" in refusal(tmp_path, column(["1e999", "1,020"] * 3))

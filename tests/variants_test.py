@@ -69,6 +69,16 @@ def test_terms_that_nobody_could_see_are_left_out(text, shorter):
     assert without_negligible(_law(text), nodes, 1e-8) == _law(shorter)
 
 
+def test_a_term_that_matters_where_values_are_small_stays():
+    law = _law("1.57 + 24.3*y")
+    assert without_negligible(law, np.geomspace(1e-2, 1e30, 60), 1e-8) == law
+
+
+def test_a_term_may_go_where_f_has_a_zero():
+    law = _law("0.7*y - 0.7*y**2 - 1e-12")
+    assert without_negligible(law, np.linspace(0.5, 1.0, 51), 1e-8) == _law("0.7*y - 0.7*y**2")
+
+
 def test_what_was_dropped_adds_up():
     law = _law("y" + "".join(f" + 6e-09*y**{n}" for n in range(2, 8)))
     nodes = np.linspace(0.4, 1.0, 40)

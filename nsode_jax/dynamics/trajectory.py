@@ -187,7 +187,8 @@ def _as_vector(values: Iterable[Any], what: str) -> np.ndarray:
     try:
         if isinstance(values, np.ma.MaskedArray):
             if values.dtype.kind in "mM":
-                values = values.filled("NaT")
+                missing = np.array("NaT", values.dtype)  # `filled` takes no text for it.
+                values = np.where(values.mask, missing, values.data)
             else:
                 values = np.where(values.mask, np.nan, values.data.astype(np.float64))
         array = np.asarray(values)

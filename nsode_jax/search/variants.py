@@ -18,6 +18,9 @@ from nsode_jax.expressions.expression import (
 from nsode_jax.expressions.operators import OPERATORS, VARIABLE
 
 
+_NEARBY = (0.9, 1.0, 1.1)
+
+
 def canonical_or_none(expression: Expression) -> Expression | None:
     """Canonical form, or None where there is none."""
     try:
@@ -119,22 +122,24 @@ def without_negligible(
     Args:
       law: any law; terms inside of its functions count too.
       nodes: values of y, shape [nodes].
-      tolerance: change of f that goes unnoticed, relative to its largest value there.
+      tolerance: change of f that goes unnoticed, relative to its size there and nearby:
+        values may span many decades, and f may be 0 at one of them.
 
     Returns:
       A law whose f differs by no more than that from the given one's at each node, in
       canonical form; the law itself if all of its terms matter.
     """
-    rates = law.evaluate(nodes)
-    most = tolerance * float(np.abs(rates).max())
+    with np.errstate(all="ignore"):
+        around = np.abs([law.evaluate(factor * nodes) for factor in _NEARBY])
+    rates, most = law.evaluate(nodes), tolerance * np.nanmax(around, axis=0, initial=0.0)
     shorter, changed = law, True
-    while changed and np.isfinite(most):
+    while changed and np.isfinite(most).all():
         changed = False
         for option in _with_one_term_less(shorter.prefix):
             candidate = Expression(option)
             with np.errstate(all="ignore"):
-                change = np.abs(candidate.evaluate(nodes) - rates).max()
-            if change <= most:
+                change = np.abs(candidate.evaluate(nodes) - rates)
+            if (change <= most).all():
                 shorter, changed = candidate, True
                 break
     if shorter is law:
