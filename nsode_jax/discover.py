@@ -9,7 +9,6 @@ report to the folder; without --out only a picture of the data and the best law.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
 import shutil
 import sys
@@ -54,8 +53,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     for stream in (sys.stdout, sys.stderr):
         # A name, or a ±, that the terminal's encoding lacks must not end the program.
-        with contextlib.suppress(AttributeError):
-            stream.reconfigure(errors="backslashreplace")
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
     try:
         return _run(argv)
     except (_InputError, TrajectoryError) as error:

@@ -23,6 +23,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable
+from typing import Any
 
 from nsode_jax.expressions.expression import checked_number, fold
 from nsode_jax.expressions.operators import OPERATORS
@@ -42,7 +43,7 @@ class _Operation:
         self._content = content
         self._hash = hash((type(self), content))
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, other: Any) -> bool:
         return (
             type(self) is type(other)
             and self._hash == other._hash
@@ -325,7 +326,7 @@ def _is_positive_with_its_base(power: Power) -> bool:
     return not isinstance(power.exponent, float) or power.exponent % 2.0 != 0.0
 
 
-def _without_exponential(node: Node) -> tuple[Node | None, Node]:
+def _without_exponential(node: Node) -> tuple[Power | None, Node]:
     """The exponential in a product, None if there is none, and what it is multiplied by."""
     if isinstance(node, Product):
         for i, factor in enumerate(node.factors):
@@ -342,7 +343,7 @@ def _exponential(argument: Node) -> Node:
     constant, terms = 0.0, [_split(argument)]
     if isinstance(argument, Sum):
         constant, terms = argument.constant, argument.terms
-    taken_out = [_nonzero(fold("exp", (constant,)))] if constant else []
+    taken_out: list[Node] = [_nonzero(fold("exp", (constant,)))] if constant else []
     kept = []
     for coefficient, term in terms:
         factors = list(term.factors) if isinstance(term, Product) else [term]
@@ -431,7 +432,10 @@ def _write(node: Node) -> Prefix:
         return (node.function, *itertools.chain.from_iterable(map(_write, node.arguments)))
     if isinstance(node, Power):
         return _write_power(node.base, node.exponent)
-    return _write_product(node) if isinstance(node, Product) else _write_sum(node)
+    if isinstance(node, Product):
+        return _write_product(node)
+    assert isinstance(node, Sum)
+    return _write_sum(node)
 
 
 def _write_power(base: Node, exponent: Node) -> Prefix:

@@ -10,6 +10,7 @@ import itertools
 import signal
 import threading
 from collections.abc import Iterator
+from typing import cast
 
 import sympy
 
@@ -130,7 +131,7 @@ def from_sympy(expression: sympy.Expr, variables: tuple[str, ...] = VARIABLES) -
         the operators of our table.
     """
     for symbol in expression.free_symbols:
-        if symbol.name not in variables:
+        if not isinstance(symbol, sympy.Symbol) or symbol.name not in variables:
             raise NotRepresentable(f"{symbol} is none of the variables {', '.join(variables)}")
     return Expression(normal_form(_prefix(expression)), variables)
 
@@ -138,20 +139,22 @@ def from_sympy(expression: sympy.Expr, variables: tuple[str, ...] = VARIABLES) -
 def _prefix(expression: sympy.Expr) -> Prefix:
     if not expression.free_symbols:
         return (_number(expression),)
-    if expression.is_Symbol:
+    if isinstance(expression, sympy.Symbol):
         return (expression.name,)
+    arguments = cast("tuple[sympy.Expr, ...]", expression.args)
     if expression.is_Add or expression.is_Mul:
         operator = "add" if expression.is_Add else "mul"
-        prefix, *others = map(_prefix, expression.args)
+        prefix, *others = map(_prefix, arguments)
         for other in others:
             prefix = (operator, *prefix, *other)
         return prefix
-    if expression.is_Pow and expression.base != sympy.E:
-        return ("pow", *_prefix(expression.base), *_prefix(expression.exp))
+    if expression.is_Pow and arguments[0] != sympy.E:
+        return ("pow", *_prefix(arguments[0]), *_prefix(arguments[1]))
     token = "exp" if expression.is_Pow else _FUNCTIONS.get(expression.func)
     if token is None:
         raise NotRepresentable(f"not in the table of operators: {expression.func.__name__}")
-    arguments = (expression.exp,) if token == "exp" else expression.args
+    if token == "exp":
+        return (token, *_prefix(arguments[-1]))
     return (token, *itertools.chain.from_iterable(map(_prefix, arguments)))
 
 

@@ -337,10 +337,12 @@ def _to_sympy(prefix: Prefix) -> sympy.Expr:
         return getattr(sympy, OPERATORS[token].sympy)(*arguments)
 
     value, _ = build(0)
-    return number(value) if isinstance(value, float) else value
+    return value if isinstance(value, sympy.Expr) else number(value)
 
 
-def _evaluate(prefix: Prefix, start: int, values: dict[str, np.ndarray]) -> tuple[np.ndarray, int]:
+def _evaluate(
+    prefix: Prefix, start: int, values: dict[str, np.ndarray]
+) -> tuple[np.ndarray | np.float64, int]:
     token = prefix[start]
     if not isinstance(token, str):
         return np.float64(token), start + 1

@@ -206,8 +206,10 @@ class _Parser:
                 raise self._error(
                     f"unexpected character {stripped[position:].lstrip()[0]!r}", position
                 )
-            kind = ("number", "name", "sign")[match.lastindex - 1]
-            self._tokens.append((kind, match.group(match.lastindex), match.start(match.lastindex)))
+            group = match.lastindex
+            assert group is not None  # Each alternative is a group.
+            kind = ("number", "name", "sign")[group - 1]
+            self._tokens.append((kind, match.group(group), match.start(group)))
             position = match.end()
             if len(self._tokens) > _MAX_PARTS:
                 raise self._error(f"more than {_MAX_PARTS} parts", position)
@@ -271,7 +273,7 @@ class _Parser:
             negate = True
         left = self._factor()
         if negate:
-            left = [-left[0]]
+            left = _negative(left)
         while sign := self._accept("*", "/"):
             left = ["mul" if sign == "*" else "div", *left, *self._factor()]
         return left
@@ -280,7 +282,7 @@ class _Parser:
         with self._deeper():
             if self._accept("-"):
                 if self._number_heads_term():
-                    return [-self._factor()[0]]
+                    return _negative(self._factor())
                 return ["neg", *self._factor()]
             base = self._atom()
             if self._accept("**", "^"):
@@ -319,3 +321,10 @@ class _Parser:
         raise self._error(
             "the formula ends too early" if kind == "end" else f"unexpected {text!r}", position
         )
+
+
+def _negative(prefix: list[str | float]) -> list[str | float]:
+    """Of a number."""
+    number = prefix[0]
+    assert isinstance(number, float)
+    return [-number]

@@ -9,7 +9,7 @@ from nsode_jax.expressions.operators import OPERATORS, arity
 Prefix = tuple[str | float, ...]
 """Operators and variables as strings, constants as floats."""
 
-_ARITIES = {token: operator.arity for token, operator in OPERATORS.items()}
+_ARITIES: dict[str | float, int] = {token: operator.arity for token, operator in OPERATORS.items()}
 
 
 class ExpressionError(ValueError):

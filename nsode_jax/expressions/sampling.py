@@ -230,7 +230,11 @@ def _sample_sum(prior: EquationPrior, rng: np.random.Generator) -> Prefix:
     powers = rng.permutation([0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 4, 5])
     distinct = sorted(set(powers[: rng.integers(1, 5)].tolist()), reverse=True)
     terms = [_sample_term(power, prior, rng) for power in distinct]
-    return functools.reduce(lambda left, right: ("add", *left, *right), terms)
+
+    def plus(left: Prefix, right: Prefix) -> Prefix:
+        return ("add", *left, *right)
+
+    return functools.reduce(plus, terms)
 
 
 def _sample_term(power: int, prior: EquationPrior, rng: np.random.Generator) -> Prefix:

@@ -178,7 +178,8 @@ def compose(
 def main(argv: Sequence[str] | None = None) -> int:
     """Draws a catalogue and writes it. Returns the exit code."""
     parser = argparse.ArgumentParser(
-        prog="nsode_jax.expressions.skeleton_catalogue", description=__doc__.splitlines()[0]
+        prog="nsode_jax.expressions.skeleton_catalogue",
+        description=(__doc__ or "").partition("\n")[0],
     )
     parser.add_argument("file", type=Path)
     parser.add_argument("--symbols", type=int, default=7, help="complete up to so many")

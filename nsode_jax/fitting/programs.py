@@ -171,7 +171,7 @@ def pack(
         than `MAX_VARIABLES`.
       RuntimeError: outside of `jax.enable_x64`.
     """
-    if not jax.config.jax_enable_x64:
+    if not jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
         raise RuntimeError("programs compute in float64: call this under jax.enable_x64(True)")
     if varied is None:
         varied = [np.ones(len(expression.constants), bool) for expression in expressions]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import cast
 
 import numpy as np
 import sympy
@@ -163,7 +164,7 @@ def _absorb(expression: sympy.Expr) -> sympy.Expr:
     """
     if not expression.args or not expression.free_symbols:
         return expression
-    arguments = [_absorb(argument) for argument in expression.args]
+    arguments = [_absorb(argument) for argument in _arguments(expression)]
     if expression.is_Pow:
         base, exponent = arguments
         factor, rest = _leading_factor(base)
@@ -177,7 +178,7 @@ def _absorb(expression: sympy.Expr) -> sympy.Expr:
         for argument in arguments:
             factor, rest = _leading_factor(argument)
             if rest.func == sympy.exp and rest.args[0].is_Add:
-                shift, exponent = rest.args[0].as_coeff_Add()
+                shift, exponent = _arguments(rest)[0].as_coeff_Add()
                 factor, rest = factor * sympy.exp(shift), sympy.exp(exponent)
             outer *= factor
             factors.append(rest)
@@ -187,15 +188,20 @@ def _absorb(expression: sympy.Expr) -> sympy.Expr:
     return expression.func(*arguments)
 
 
+def _arguments(expression: sympy.Expr) -> tuple[sympy.Expr, ...]:
+    """Of the operators of our language, whose arguments are numbers and formulas."""
+    return cast("tuple[sympy.Expr, ...]", expression.args)
+
+
 def _leading_factor(expression: sympy.Expr) -> tuple[sympy.Expr, sympy.Expr]:
     """(k, x) with expression = k x, where the first term of the sum x has factor 1."""
     if not expression.is_Add:
         return expression.as_coeff_Mul() if expression.free_symbols else (expression, sympy.S.One)
-    terms = [term.as_coeff_Mul() for term in expression.args if term.free_symbols]
+    terms = [term.as_coeff_Mul() for term in _arguments(expression) if term.free_symbols]
     factor = min(terms, key=lambda term: sympy.default_sort_key(term[1]))[0]
     # Term by term: multiplying the sum by 1/k would be rounded, and k/k must be 1.
     scaled = []
-    for term in expression.args:
+    for term in _arguments(expression):
         coefficient, rest = term.as_coeff_Mul()
         scaled.append(sympy.S.One * rest if coefficient == factor else coefficient / factor * rest)
     return factor, sympy.Add(*scaled)
@@ -206,7 +212,7 @@ def _split_logarithm(term: sympy.Expr) -> sympy.Expr:
     coefficient, rest = term.as_coeff_Mul()
     if rest.func != sympy.log:
         return term
-    factor, argument = rest.args[0].as_coeff_Mul()
+    factor, argument = _arguments(rest)[0].as_coeff_Mul()
     if not factor > 0:
         return term
     return coefficient * sympy.log(factor) + coefficient * sympy.log(argument)

@@ -85,7 +85,7 @@ def fit_trajectories(
             result = least_squares(
                 problem.residual,
                 start,
-                jac=problem.jacobian,
+                jac=problem.jacobian,  # pyright: ignore[reportArgumentType]
                 method="lm",
                 x_scale="jac",
                 ftol=stopping.tolerance,

@@ -127,6 +127,7 @@ def fixed_points(expression: Expression, y: Float[np.ndarray, " grid"]) -> list[
             continue
         if low < 0 < high or high < 0 < low:
             root = brentq(at, y[i], y[i + 1], xtol=1e-9 * (y[i + 1] - y[i]))
+            assert isinstance(root, float)  # And no report on the search: none was asked for.
             if abs(at(root)) <= 1e-6 * scale:  # At a pole f changes sign without being zero.
                 roots.append((root, bool(low > 0)))
         elif low == 0 != high:

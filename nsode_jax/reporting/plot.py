@@ -6,10 +6,12 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from jaxtyping import Bool, Float
 from matplotlib.axes import Axes
+from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.mathtext import MathTextParser
@@ -79,8 +81,8 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def save(figure: Figure, path: str | Path) -> None:
-    """Writes the figure, in the format that the ending names."""
+def save(figure: Figure, path: str | Path | BinaryIO) -> None:
+    """Writes the figure, in the format that the ending names; as PNG into an open file."""
     with warnings.catch_warnings():
         # A name in letters that the font lacks shows as boxes; that is no reason to shout.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
@@ -295,9 +297,11 @@ def _by_importance(corners: Sequence[Candidate], best: Candidate) -> list[Candid
 def _label_sparsely(axes: Axes, candidates: Sequence[Candidate]) -> None:
     """Formulas beside their points, as many as neither meet nor leave the panel."""
     figure = axes.figure
+    assert isinstance(figure, Figure)
     figure.draw_without_rendering()  # The layout is settled only now.
-    renderer, panel = figure.canvas.get_renderer(), axes.get_window_extent()
-    taken = [axes.get_legend().get_window_extent(renderer)] if axes.get_legend() else []
+    renderer, panel = _renderer(figure), axes.get_window_extent()
+    legend = axes.get_legend()
+    taken = [legend.get_window_extent(renderer)] if legend else []
     for candidate in candidates:
         formula = candidate.rounded().infix
         if len(taken) > _MOST_LABELS or len(formula) > _LONGEST_LABEL:
@@ -433,6 +437,11 @@ def mathtext(candidate: Candidate) -> str:
     return formula
 
 
+def _renderer(figure: Figure) -> RendererBase:
+    """Of its canvas, which draws pixels."""
+    return figure.canvas.get_renderer()  # pyright: ignore[reportAttributeAccessIssue]
+
+
 def _write_title(figure: Figure, best: Candidate) -> None:
     """The formula and its R2 above both panels, as large as it fits."""
     quality = f"      R² = {r2_text(best.r2)}"
@@ -440,7 +449,7 @@ def _write_title(figure: Figure, best: Candidate) -> None:
     available = 0.97 * figure.bbox.width
     for size in _TITLE_SIZES:
         title.set_fontsize(size)
-        if title.get_window_extent(figure.canvas.get_renderer()).width <= available:
+        if title.get_window_extent(_renderer(figure)).width <= available:
             return
     title.set_text(f"dy/dt = f(y), a formula of complexity {best.complexity}" + quality)
     title.set_fontsize(_TITLE_SIZES[1])

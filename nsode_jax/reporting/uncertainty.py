@@ -28,7 +28,8 @@ def standard_errors(
 
 
 def confidence_intervals(
-    values: Sequence[float], errors: Sequence[float]
+    values: Sequence[float] | Float[np.ndarray, " constants"],
+    errors: Sequence[float] | Float[np.ndarray, " constants"],
 ) -> tuple[tuple[float, float], ...]:
     """(low, high) around each value that hold the true one with 95% probability."""
     return tuple((v - CONFIDENCE * e, v + CONFIDENCE * e) for v, e in zip(values, errors))

@@ -150,7 +150,8 @@ def _change(prefix: Prefix, mate: Prefix, rng: np.random.Generator, scale: float
     if kind < 0.92:
         exponent = float(rng.choice([2.0, 3.0, -1.0, 0.5, 1.5, 4.0]))
         return (*prefix[:start], "pow", *prefix[start:end], exponent, *prefix[end:])
-    operator = OPERATORS.get(prefix[start]) if isinstance(prefix[start], str) else None
+    root = prefix[start]
+    operator = OPERATORS.get(root) if isinstance(root, str) else None
     if operator is not None and operator.arity == 2:
         if rng.random() < 0.5:
             other = str(rng.choice(["add", "mul", "div", "sub"]))

@@ -49,9 +49,10 @@ def with_coefficients(expression: Expression) -> Expression:
         head = start
         while prefix[head] in ("mul", "div"):
             head += 1
-        if isinstance(prefix[head], str) or prefix[start : head + 1] == ("div", 1.0):
+        factor = prefix[head]
+        if isinstance(factor, str) or prefix[start : head + 1] == ("div", 1.0):
             return ("mul", sign, *prefix[start:end])
-        return (*prefix[start:head], sign * prefix[head], *prefix[head + 1 : end])
+        return (*prefix[start:head], sign * factor, *prefix[head + 1 : end])
 
     general = Expression(walk(0, 1.0))
     # A factor of exactly 1 would vanish in the canonical form.

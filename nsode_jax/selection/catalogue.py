@@ -188,7 +188,8 @@ class Catalogue:
     @functools.cache
     def load(cls) -> Catalogue:
         """The table that comes with the package."""
-        text = importlib.resources.files(__package__).joinpath(_TABLE).read_text(encoding="utf-8")
+        file = importlib.resources.files("nsode_jax.selection") / _TABLE
+        text = file.read_text(encoding="utf-8")
         return cls(tuple(map(NamedLaw.from_entry, tomllib.loads(text)["law"])))
 
     @property

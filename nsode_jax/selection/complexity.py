@@ -89,7 +89,7 @@ def _in_arbitrary_units(prefix: Prefix) -> tuple[float, int]:
     law = Expression(prefix)
     exponents = _exponents(prefix)
     written = [
-        i
+        (i, token)
         for i, token in enumerate(prefix)
         if not isinstance(token, str) and token != 1.0 and not (i in exponents and is_plain(token))
     ]
@@ -97,9 +97,9 @@ def _in_arbitrary_units(prefix: Prefix) -> tuple[float, int]:
     with np.errstate(all="ignore"):
         # d/dk at k = 1 is y f'.
         columns.append(law.evaluate(_PLACES * (1 + _STEP)) - law.evaluate(_PLACES * (1 - _STEP)))
-        for i in written:
+        for i, number in written:
             above, below = (
-                Expression((*prefix[:i], prefix[i] * (1 + side * _STEP), *prefix[i + 1 :]))
+                Expression((*prefix[:i], number * (1 + side * _STEP), *prefix[i + 1 :]))
                 for side in (1, -1)
             )
             columns.append(above.evaluate(_PLACES) - below.evaluate(_PLACES))

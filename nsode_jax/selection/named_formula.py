@@ -48,11 +48,13 @@ class NamedFormula:
         marks = {name: _MARK * (1 + i / _MOST_NAMES) for i, name in enumerate(names)}
         # In parentheses, so that a minus in front is an operator and no sign of the number.
         marked = _NAME.sub(lambda m: f"({marks[m[0]]!r})" if m[0] in marks else m[0], text)
-        places = {mark: i for i, mark in enumerate(marks.values())}
+        places: dict[str | float, int] = {mark: i for i, mark in enumerate(marks.values())}
         prefix = Expression.from_infix(marked).prefix
         return cls(text, names, tuple(places.get(token, token) for token in prefix))
 
-    def with_values(self, values: Sequence[float] | Mapping[str, float]) -> Expression:
+    def with_values(
+        self, values: Sequence[float] | Float[np.ndarray, " names"] | Mapping[str, float]
+    ) -> Expression:
         """The formula with a value for each name, in the order of `names` if not by name."""
         if isinstance(values, Mapping):
             values = [values[name] for name in self.names]
@@ -63,7 +65,7 @@ class NamedFormula:
         )
 
     def evaluate(
-        self, values: Sequence[float], y: Float[np.ndarray, "..."]
+        self, values: Sequence[float] | Float[np.ndarray, " names"], y: Float[np.ndarray, "..."]
     ) -> Float[np.ndarray, "..."]:
         """f at each y; NaN or inf where it is undefined."""
         return self.with_values(values).evaluate(y)

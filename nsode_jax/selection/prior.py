@@ -230,17 +230,17 @@ class Prior:
         return dict(found)
 
     @functools.cached_property
-    def _with_any_signs(self) -> collections.Counter[Form]:
+    def _with_any_signs(self) -> dict[Form, float]:
         """Probability of each form, its signs left out, among the named laws."""
-        found: collections.Counter[Form] = collections.Counter()
+        found: collections.defaultdict[Form, float] = collections.defaultdict(float)
         for form, probability in self._named.items():
             found[_unsigned(form)] += probability
-        return found
+        return dict(found)
 
     def _other_signs(self, form: Form) -> float:
         """Probability of a form among named laws whose constants have any signs."""
         signs = sum(token in (CONSTANT, NEGATIVE_CONSTANT) for token in form)
-        return self._with_any_signs[_unsigned(form)] / 2**signs
+        return self._with_any_signs.get(_unsigned(form), 0.0) / 2**signs
 
     def log_prior(self, law: Expression | Skeleton) -> float:
         """Logarithm of the probability of a law's form, in nats.
@@ -282,7 +282,8 @@ def log_prior(law: Expression | Skeleton) -> float:
 @functools.cache
 def corpus() -> tuple[Form, ...]:
     """Forms of the formulas of physics, each formula once."""
-    text = importlib.resources.files(__package__).joinpath(_CORPUS).read_text(encoding="utf-8")
+    file = importlib.resources.files("nsode_jax.selection") / _CORPUS
+    text = file.read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     forms = []
     for line in lines:
