@@ -17,7 +17,6 @@ from nsode_jax.expressions.expression import (
 )
 from nsode_jax.expressions.operators import OPERATORS, VARIABLE
 
-
 _NEARBY = (0.9, 1.0, 1.1)
 
 
