@@ -21,7 +21,7 @@ from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.trajectory_fitting import covariance, fit_trajectories
 from nsode_jax.reporting.result import Candidate
 from nsode_jax.search.network import NetworkSource
-from nsode_jax.search.sources import Proposal
+from nsode_jax.search.sources import Proposal, Proposals
 
 # Growth of a yeast culture, measured hourly (Carlson, 1913), in arbitrary units.
 YEAST_TIME = np.arange(19.0)
@@ -158,7 +158,8 @@ def test_data_no_law_fits():
 def test_the_library_is_tried_whatever_is_proposed():
     found = _quick(YEAST_TIME, YEAST, sources=_with(_Proposer(["sin(y)"])))
     assert found.best.expression.skeleton.key == "add mul -c pow y c mul c y"
-    assert found.best.origin == "library" and math.isnan(found.best.log_probability)
+    assert found.best.origin.startswith("library")
+    assert math.isnan(found.best.log_probability)
 
 
 def test_no_network_is_loaded_without_beams_and_samples(monkeypatch):
@@ -179,7 +180,7 @@ def test_options_that_make_no_sense_are_refused():
         _quick(YEAST_TIME, YEAST, beams=0, samples=0, sources=["network"])
     with pytest.raises(ValueError, match="there is no law to try"):
         _quick(YEAST_TIME, YEAST, sources=[])
-    with pytest.raises(ValueError, match="sources must be among network, library, got 'oracle'"):
+    with pytest.raises(ValueError, match="sources must be among network, .*library, got 'oracle'"):
         _quick(YEAST_TIME, YEAST, sources=["oracle"])
     with pytest.raises(ExpressionError):
         _quick(YEAST_TIME, YEAST, candidates=["y + import os"])
@@ -239,7 +240,9 @@ def test_a_discovery_reports_weights_and_errors(yeast):
 
 def test_a_diverging_candidate_comes_last():
     t = np.linspace(0.0, 3.0, 40)
-    found = _quick(t, np.exp(-t), proposer=_Proposer(["-0.3*y", "exp(exp(5*y))", "1e3 + y**9"]))
+    found = _quick(
+        t, np.exp(-t), sources=_with(_Proposer(["-0.3*y", "exp(exp(5*y))", "1e3 + y**9"]))
+    )
     assert found.best.expression.constants == pytest.approx((-1.0,)) or found.best.infix == "-y"
     diverged = [np.isneginf(candidate.r2) for candidate in found.candidates]
     assert diverged == sorted(diverged)
@@ -320,7 +323,10 @@ def _random_law(seed: int):
         except ExpressionError:
             continue
         y = solve(law, rng.uniform(-3, 3), t)
-        if VARIABLE in law.prefix and y is not None and 0.3 < np.ptp(y) and np.abs(y).max() < 5:
+        if VARIABLE not in law.prefix or y is None or np.abs(y).max() > 5:
+            continue
+        # A jump between two points would tell nothing of its law.
+        if 0.3 < np.ptp(y) and np.abs(np.diff(y)).max() < 0.1 * np.ptp(y):
             return law, t, y
 
 
@@ -330,7 +336,7 @@ def _found(seed: int, unit: float, unit_of_time: float):
     return _quick(t * unit_of_time, y * unit, beams=0, samples=0)
 
 
-@pytest.mark.parametrize("seed", [2, 3, 4])
+@pytest.mark.parametrize("seed", [0, 2, 5])
 @pytest.mark.parametrize(("unit", "unit_of_time"), [(1e-6, 1e6), (1e6, 1e-6)])
 def test_a_rescaled_random_law_is_found_rescaled(seed, unit, unit_of_time):
     _, _, y = _random_law(seed)
@@ -340,8 +346,6 @@ def test_a_rescaled_random_law_is_found_rescaled(seed, unit, unit_of_time):
     rate = plain.best.expression.evaluate(inside)
     other = rescaled.best.expression.evaluate(inside * unit) * unit_of_time / unit
     assert np.abs(other - rate).max() < 1e-5 * np.abs(rate).max()
-    if seed == 2:  # Written as log(exp(-37.3*y)) - 6.
-        assert plain.best.complexity == 5
 
 
 @pytest.mark.parametrize("unit", [1e-12, 1e12])
@@ -431,7 +435,8 @@ def test_a_source_of_ones_own():
 
         def propose(self, data, form, *, seed, progress):
             assert data.size < 1e4 and form.count == data.count
-            return [Proposal(Expression.from_infix("0.5*y - 0.1*y**2"), Origin(self.name))]
+            law = Proposal(Expression.from_infix("0.5*y - 0.1*y**2"), Origin(self.name))
+            return Proposals((law,), "a guess")
 
     found = _quick(YEAST_TIME, YEAST * 1e9, sources=[Guesses()])
     assert found.best.r2 > 0.99
@@ -458,7 +463,7 @@ def test_single_precision_gives_the_same_law(convert):
     found = _quick(convert(T9), values, beams=0, samples=0)
     np.testing.assert_array_equal(found.trajectory.y, Y9)
     assert [c.infix for c in found.candidates] == [c.infix for c in expected.candidates]
-    assert [c.weight for c in found.candidates] == [c.weight for c in expected.candidates]
+    assert [c.probability for c in found.candidates] == [c.probability for c in expected.candidates]
 
 
 @pytest.mark.parametrize("offset", [1.7e9, -2.1e9])
