@@ -474,7 +474,11 @@ def test_times_far_from_zero_change_nothing(offset):
     assert late.notes == plain.notes
     for one, other in zip(plain.candidates, late.candidates, strict=True):
         assert one.expression == other.expression and one.y0s == other.y0s
-        assert (one.score, one.weight, one.r2) == (other.score, other.weight, other.r2)
+        assert (one.score, one.probability, one.r2) == (
+            other.score,
+            other.probability,
+            other.r2,
+        )
         np.testing.assert_equal(other.held_out_rms, one.held_out_rms)
         np.testing.assert_equal(other.covariance, one.covariance)
     times = np.array([0.0, 3.5, 17.0, 40.0])
