@@ -26,7 +26,7 @@ VIEW_TIME = 4.0
 
 _SMALL, _LARGE = 1e-2, 1e4
 _IN_RANGE = 5.0
-"""Largest value the network is trained on."""
+"""Size of the initial values that the network is trained on; solutions may go beyond."""
 
 
 @dataclasses.dataclass(frozen=True)
