@@ -153,7 +153,7 @@ def discover(
     if own:
         asked.insert(0, GivenLaws(tuple(_in_working_units(law, units) for law in own)))
     proposals: list[Proposal] = []
-    tried = []
+    tried: list[str] = []
     for source in asked:
         progress(f"proposing laws: {source.name}", 0.0)
         proposed = source.propose(data, form, seed=seed, progress=progress)
@@ -179,8 +179,8 @@ def discover(
             "try a greater effort or another seed."
         )
     found = _candidates(ranked, given, trajectories)
-    notes = (*notes, f"Tried: {'; '.join(tried)}.", *diagnose(found, trajectories))
-    return Discovery(found, trajectories, notes, time.monotonic() - started)
+    notes = (*notes, *diagnose(found, trajectories))
+    return Discovery(found, trajectories, notes, time.monotonic() - started, tuple(tried))
 
 
 def _work(effort: str, beams: int | None, samples: int | None) -> Effort:
