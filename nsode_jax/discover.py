@@ -23,15 +23,13 @@ from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError, count
 # JAX and the model are imported only once the input is known to be good, so that
 # a mistyped file name is answered at once.
 from nsode_jax.reporting.formatting import time_text
+from nsode_jax.search.effort import EFFORTS, SOURCES
 from nsode_jax.tables.table import Measurements, read_measurements
 
 if TYPE_CHECKING:
     from nsode_jax.reporting.discovery import Discovery
 
 PROGRAM = "nsode_jax.discover"
-# Of the pipeline, which is slow to import.
-EFFORTS = ("fast", "default", "thorough")
-SOURCES = ("network", "named laws", "enumeration", "library")
 PICTURES = (".png", ".pdf", ".svg")
 NARROWEST = 80  # Columns for which tables and notes are set on a terminal.
 
@@ -146,7 +144,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add(
         "--effort",
-        choices=EFFORTS,
+        choices=tuple(EFFORTS),
         default="default",
         help="how hard to search: fast, default, or thorough, which takes minutes (%(default)s)",
     )

@@ -185,11 +185,6 @@ def test_notes_are_broken_between_words_on_a_terminal(monkeypatch):
     assert lines[0].startswith("note: word") and lines[1].startswith("      word")
 
 
-def test_the_efforts_and_sources_are_those_of_the_pipeline():
-    assert cli.EFFORTS == tuple(pipeline.EFFORTS)
-    assert cli.SOURCES == pipeline.SOURCES
-
-
 def test_options_reach_the_pipeline(calls, capsys, write, tmp_path):
     path = write(T + 1, header="a,b\n")
     options = "--time b --value a --weights tiny --effort thorough --beams 7 --samples 0 --seed 3"

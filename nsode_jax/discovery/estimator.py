@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from nsode_jax.discovery.pipeline import SOURCES, DiscoveryError, discover
+from nsode_jax.discovery.pipeline import DiscoveryError, discover
 from nsode_jax.dynamics.trajectory import (
     CONSTANT_RELATIVE_RANGE,
     MIN_POINTS,
@@ -29,6 +29,7 @@ from nsode_jax.dynamics.trajectory import (
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.reporting.result import Candidate
+from nsode_jax.search.effort import SOURCES
 from nsode_jax.search.sources import CandidateSource
 
 Series = Float[np.ndarray, " time"] | Float[np.ndarray, "time 1"] | Sequence[float]
