@@ -133,7 +133,8 @@ def _takes_turns(sheet: Sheet, column: int, time: int, usable: np.ndarray) -> bo
     repeated = times.duplicated(keep=False).mean() > 0.5
     pairs = times.astype("str") + "\0" + labels
     # Numbers that come in turns may be anything, unless they explain repeated times.
-    return not pairs.duplicated().any() and (repeated or sheet.kind(column) == "text")
+    apart = not pairs.duplicated().any()
+    return apart and bool(repeated or sheet.kind(column) == "text")
 
 
 def _option(sheet: Sheet, column: int) -> str:
