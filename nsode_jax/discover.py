@@ -23,15 +23,13 @@ from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError, count
 # JAX and the model are imported only once the input is known to be good, so that
 # a mistyped file name is answered at once.
 from nsode_jax.reporting.formatting import time_text
+from nsode_jax.search.effort import EFFORTS, SOURCES
 from nsode_jax.tables.table import Measurements, read_measurements
 
 if TYPE_CHECKING:
     from nsode_jax.reporting.discovery import Discovery
 
 PROGRAM = "nsode_jax.discover"
-# Of the pipeline, which is slow to import.
-EFFORTS = ("fast", "default", "thorough")
-SOURCES = ("network", "named laws", "enumeration", "library")
 PICTURES = (".png", ".pdf", ".svg")
 NARROWEST = 80  # Columns for which tables and notes are set on a terminal.
 
@@ -75,7 +73,7 @@ def _run(argv: Sequence[str] | None) -> int:
     trajectories, notes, names = read.trajectories, read.notes, read.names
     output = _output(options.file, options.out)
     for note in notes:
-        print(_note(note))
+        print(_remark("note", note))
     points = count(sum(len(trajectory) for trajectory in trajectories), "point")
     start = min(trajectory.t[0] for trajectory in trajectories)
     end = max(trajectory.t[-1] for trajectory in trajectories)
@@ -86,13 +84,15 @@ def _run(argv: Sequence[str] | None) -> int:
     discovery = _discover(trajectories, options)
     if discovery is None:
         return 1
-    from nsode_jax.reporting.text import law_text, table_text
+    from nsode_jax.reporting.text import law_text, table_text, tried_text
 
     print(f"\n{table_text(discovery, options.candidates, _columns())}\n")
     print(law_text(discovery, *names))
+    if tried := tried_text(discovery):
+        print(_remark("tried", tried))
     for note in discovery.notes:
         if note not in notes:
-            print(_note(note))
+            print(_remark("note", note))
     # The report is to tell too what was done to the file.
     all_notes = tuple(dict.fromkeys((*notes, *discovery.notes)))
     _write(dataclasses.replace(discovery, notes=all_notes), output, *names, options)
@@ -144,7 +144,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add(
         "--effort",
-        choices=EFFORTS,
+        choices=tuple(EFFORTS),
         default="default",
         help="how hard to search: fast, default, or thorough, which takes minutes (%(default)s)",
     )
@@ -332,15 +332,15 @@ class _Progress:
 # --- what is printed ---------------------------------------------------------
 
 
-def _note(text: str) -> str:
-    """A note, broken between words on a terminal; one line elsewhere, where it may be searched."""
-    columns = _columns()
+def _remark(kind: str, text: str) -> str:
+    """Broken between words on a terminal; one line elsewhere, where it may be searched."""
+    columns, remark = _columns(), f"{kind}: {text}"
     if columns is None:
-        return f"note: {text}"
+        return remark
     return textwrap.fill(
-        f"note: {text}",
+        remark,
         min(columns, 100),
-        subsequent_indent="      ",
+        subsequent_indent=" " * len(f"{kind}: "),
         break_long_words=False,
         break_on_hyphens=False,
     )

@@ -53,7 +53,7 @@ def calls(monkeypatch, tmp_path):
         progress("decoding", 0.0)
         progress("decoding", 0.5)
         progress("fitting", 0.0)
-        return Discovery(LAWS, (Trajectory(t, y),), ("The fit was checked.",), 1.5)
+        return Discovery(LAWS, (Trajectory(t, y),), ("The fit was checked.",), 1.5, ("3 laws",))
 
     monkeypatch.setattr(pipeline, "discover", discover)
     return asked
@@ -97,7 +97,7 @@ def test_a_law_is_found_and_drawn(calls, capsys, tmp_path):
         "  0 (unstable, beyond the data)",
         "  664.1 ± 7.1 (stable, beyond the data)",
     ]
-    assert "note: The fit was checked." in lines
+    assert lines[start + 8 : start + 10] == ["tried: 3 laws.", "note: The fit was checked."]
     assert lines[-1] == "picture: yeast_growth_law.png"
     assert (tmp_path / "yeast_growth_law.png").read_bytes().startswith(b"\x89PNG")
     # One line per stage, however often it is reported.
@@ -178,16 +178,11 @@ def test_a_message_after_progress_has_a_line_of_its_own(calls, monkeypatch):
 
 def test_notes_are_broken_between_words_on_a_terminal(monkeypatch):
     note = "word " * 40
-    assert cli._note(note) == "note: " + note
+    assert cli._remark("note", note) == "note: " + note
     monkeypatch.setattr(cli, "_columns", lambda: 80)
-    lines = cli._note(note).splitlines()
+    lines = cli._remark("note", note).splitlines()
     assert len(lines) == 3 and all(len(line) <= 80 for line in lines)
     assert lines[0].startswith("note: word") and lines[1].startswith("      word")
-
-
-def test_the_efforts_and_sources_are_those_of_the_pipeline():
-    assert cli.EFFORTS == tuple(pipeline.EFFORTS)
-    assert cli.SOURCES == pipeline.SOURCES
 
 
 def test_options_reach_the_pipeline(calls, capsys, write, tmp_path):

@@ -441,6 +441,7 @@ def test_a_source_of_ones_own():
     found = _quick(YEAST_TIME, YEAST * 1e9, sources=[Guesses()])
     assert found.best.r2 > 0.99
     assert {candidate.origin.split(",")[0] for candidate in found.candidates} == {"guesses"}
+    assert found.tried == ("a guess",)
 
 
 # --- numbers as people have them -----------------------------------------------------------

@@ -234,9 +234,9 @@ def test_numbers_mean_what_they_show(finds, dtype):
     t = 0.1 * np.arange(9)
     NSODERegressor().fit(t.astype(dtype)[:, None], y.astype(dtype))
     NSODERegressor().fit([t.astype(dtype)] * 2, [y.astype(dtype)] * 2)
-    assert_array_equal(calls[0][1], y)
+    assert_array_equal(calls[0][1][0], y)
     assert_array_equal(calls[1][1][1], y)
-    assert calls[0][0].dtype == np.float64
+    assert calls[0][0][0].dtype == np.float64
 
 
 # --- data that tell no law -----------------------------------------------------------------

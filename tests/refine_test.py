@@ -10,7 +10,8 @@ from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.derivative import derivative_form
 from nsode_jax.fitting.fit import Fit, Origin
 from nsode_jax.fitting.integral import integral_form
-from nsode_jax.search.refine import RefineConfig, fit_asked_for, refine
+from nsode_jax.search.effort import RefineConfig
+from nsode_jax.search.refine import fit_asked_for, refine
 from nsode_jax.search.sources import Proposal
 from nsode_jax.search.variants import with_coefficients
 from nsode_jax.selection.ranking import rank

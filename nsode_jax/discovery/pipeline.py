@@ -29,11 +29,12 @@ from nsode_jax.fitting.trajectory_fitting import covariance
 from nsode_jax.reporting.diagnostics import diagnose
 from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.reporting.result import Candidate
+from nsode_jax.search.effort import EFFORTS, SOURCES, Effort
 from nsode_jax.search.enumeration import EnumerationSource
 from nsode_jax.search.library import LibrarySource
 from nsode_jax.search.named_laws import NamedLawSource
 from nsode_jax.search.network import NetworkSource
-from nsode_jax.search.refine import RefineConfig, fit_asked_for, refine
+from nsode_jax.search.refine import fit_asked_for, refine
 from nsode_jax.search.sources import CandidateSource, GivenLaws, Proposal, Restriction
 from nsode_jax.selection.ranking import rank
 from nsode_jax.selection.score import posterior_probabilities
@@ -47,48 +48,6 @@ _HELD_OUT = 10
 
 class DiscoveryError(RuntimeError):
     """No law could be found. The message is one line for the person with the data."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Effort:
-    """How much work a discovery takes.
-
-    Attributes:
-      beams: width of the beam search, per view of the data.
-      samples: laws drawn from the network beside it, per view.
-      symbols: up to so many symbols every law is fitted.
-      beyond: so many skeletons of more symbols are fitted too, the commonest.
-      refine: what happens to them.
-    """
-
-    beams: int
-    samples: int
-    symbols: int
-    beyond: int
-    refine: RefineConfig
-
-
-EFFORTS: dict[str, Effort] = {
-    "fast": Effort(
-        beams=16,
-        samples=16,
-        symbols=5,
-        beyond=0,
-        refine=RefineConfig(generations=3, children=128, matched=20, polished=10, returned=50),
-    ),
-    "default": Effort(beams=64, samples=64, symbols=6, beyond=6_000, refine=RefineConfig()),
-    "thorough": Effort(
-        beams=256,
-        samples=256,
-        symbols=7,
-        beyond=60_000,
-        refine=RefineConfig(generations=40, children=512, matched=120, polished=30, returned=200),
-    ),
-}
-"""By name; "thorough" takes minutes."""
-
-SOURCES = ("network", "named laws", "enumeration", "library")
-"""Names of the sources of candidates, in the order in which they are asked."""
 
 
 def discover(
@@ -153,7 +112,7 @@ def discover(
     if own:
         asked.insert(0, GivenLaws(tuple(_in_working_units(law, units) for law in own)))
     proposals: list[Proposal] = []
-    tried = []
+    tried: list[str] = []
     for source in asked:
         progress(f"proposing laws: {source.name}", 0.0)
         proposed = source.propose(data, form, seed=seed, progress=progress)
@@ -179,8 +138,8 @@ def discover(
             "try a greater effort or another seed."
         )
     found = _candidates(ranked, given, trajectories)
-    notes = (*notes, f"Tried: {'; '.join(tried)}.", *diagnose(found, trajectories))
-    return Discovery(found, trajectories, notes, time.monotonic() - started)
+    notes = (*notes, *diagnose(found, trajectories))
+    return Discovery(found, trajectories, notes, time.monotonic() - started, tuple(tried))
 
 
 def _work(effort: str, beams: int | None, samples: int | None) -> Effort:
@@ -282,4 +241,4 @@ def _candidates(
     )
 
 
-__all__ = ["EFFORTS", "SOURCES", "DiscoveryError", "Effort", "discover"]
+__all__ = ["DiscoveryError", "discover"]

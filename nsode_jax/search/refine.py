@@ -22,6 +22,7 @@ from nsode_jax.fitting.least_squares import InitialGuess, fit_laws
 from nsode_jax.fitting.progress import Progress, silent
 from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.trajectory_fitting import NO_FIT, ROUGH, fit_trajectories, polished_fit
+from nsode_jax.search.effort import RefineConfig
 from nsode_jax.search.evolution import evolve, restart
 from nsode_jax.search.population import Draft, Population, draft_laws
 from nsode_jax.search.sources import UNRESTRICTED, Proposal, Restriction
@@ -42,25 +43,6 @@ _EQUAL = 0.5
 
 SLACK = 30.0
 """Rough fits are estimates: laws may score this much worse and still be tried."""
-
-
-@dataclasses.dataclass(frozen=True)
-class RefineConfig:
-    """How much work goes into refinement.
-
-    Attributes:
-      generations: of the evolutionary search; 0 for none.
-      children: new laws per generation.
-      matched: most laws whose solution is fitted to the data, roughly.
-      polished: how many of them are then fitted until nothing changes.
-      returned: how many laws are integrated and returned at all.
-    """
-
-    generations: int = 5
-    children: int = 160
-    matched: int = 60
-    polished: int = 10
-    returned: int = 100
 
 
 def refine(

@@ -165,31 +165,33 @@ def _read_times(
 ) -> tuple[Numbers, str, tuple[float, float]]:
     """The times, their name with the unit, and the window."""
     name = sheet.names[column] or "t"
+    numbers = [np.nan if bound is None else _as_number(bound) for bound in bounds]
+    places: list[float] = []
     if sheet.kind(column) != "number" or are_dates(sheet, column):
-        places = []
-        for bound in bounds:
-            number = _as_number(bound)
-            known, unit, place = read_times(sheet, column, bound if number is None else None)
+        moments = [bound if number is None else None for bound, number in zip(bounds, numbers)]
+        readings = [read_times(sheet, column, moment) for moment in moments]
+        known, unit, _ = readings[0]
+        for number, (_, _, place) in zip(numbers, readings):
             places.append(place if number is None else number)
         name = f"{name} [{unit}]"
     else:
         known = read_numbers(sheet, column, convention)
-        places = [np.nan if bound is None else _as_number(bound) for bound in bounds]
-        for bound, place in zip(bounds, places):
-            if place is None:
+        for bound, number in zip(bounds, numbers):
+            if number is None:
                 raise TrajectoryError(
                     f"The window is from {bound!r}, but the times in column "
                     f"{sheet.label(column)} are numbers."
                 )
+            places.append(number)
         name = f"{name} [{known.unit}]" if known.unit else name
     low = -np.inf if np.isnan(places[0]) else places[0]
     high = np.inf if np.isnan(places[1]) else places[1]
     return known, name, (low, high)
 
 
-def _as_number(bound: str | None) -> float | None:
+def _as_number(bound: str) -> float | None:
     try:
-        return None if bound is None else float(bound)
+        return float(bound)
     except ValueError:
         return None
 
@@ -298,7 +300,7 @@ def _on_text(sheet: Sheet, column: int, rows: np.ndarray) -> list[str]:
     if not found.size:
         return []
     notes = [f"{count(found.size, 'row')} of text among the data skipped."]
-    titles = [row for row in found if sheet.frame.loc[sheet.frame.index[row]].notna().all()]
+    titles = [int(row) for row in found if sheet.frame.loc[sheet.frame.index[row]].notna().all()]
     if titles and sheet.names[column] not in ("", name := sheet.cell(titles[-1], column)):
         notes.append(
             f"Below {sheet.place(titles[-1])} the column {sheet.label(column)} is named {name!r}."
@@ -315,7 +317,7 @@ def _require_readable(
       TrajectoryError: if they are many, or stand where the series begins or ends: a series
         without its end is another series.
     """
-    rows = np.flatnonzero(inside & sheet.frame[column].notna().to_numpy())
+    rows = np.flatnonzero(inside & sheet.cells(column).notna().to_numpy())
     wrong = rows[bad[rows]]
     if not wrong.size:
         return []
