@@ -39,6 +39,9 @@ KINDS = (NAMED, LEFT_OUT, OTHER)
 """Where the law is from: the catalogue, a field of it that the prior is not given, or the
 model of operators."""
 
+CYCLE = len(KINDS) * len(NOISES) * len(LENGTHS)
+"""So many problems have each of them once."""
+
 _MOST_TOKENS = 13
 _TOLERANCE = 1e-10
 _LEAST_SPREAD = 0.05
