@@ -15,7 +15,6 @@ from nsode_jax.fitting.integral import integral_form
 from nsode_jax.selection.prior import log_prior
 from nsode_jax.selection.ranking import rank
 from nsode_jax.selection.score import (
-    TEMPERATURE,
     UNSEEN,
     draft_score,
     evidence,
@@ -47,7 +46,7 @@ def _order(*fits: Fit) -> list[str]:
 
 def test_weights_are_posterior_probabilities():
     assert posterior_probabilities([3.0, 3.0]) == [0.5, 0.5]
-    first, second, third = posterior_probabilities([-700.0, -700.0 + 2 * TEMPERATURE, math.inf])
+    first, second, third = posterior_probabilities([-700.0, -698.0, math.inf])
     assert first / second == pytest.approx(math.e)
     assert first + second == pytest.approx(1.0)
     assert third == 0.0

@@ -65,13 +65,9 @@ EDGE_COST = 9.0
 the square root or the reciprocal of a shifted y bends to fit much."""
 
 
-TEMPERATURE = 1.25
-"""By which evidence counts less than it should: the prior is no more than a good guess, and
-the laws at hand are the best fits of many."""
-
 UNSEEN = 0.1
-"""How often the right law is not among those that were found in noise. This and the
-temperature make stated probabilities right for simulated laws (`evaluation.calibration`)."""
+"""How probable it is that the right law is not among those that were found in noise. It makes
+stated probabilities right for simulated laws (`evaluation.calibration`)."""
 
 _OVERFLOW = 1e100
 
@@ -210,14 +206,14 @@ def _is_tame(expression: Expression, nearby: Float[np.ndarray, " values"]) -> bo
 
 
 def posterior_probabilities(values: Sequence[float], unseen: float = 0.0) -> list[float]:
-    """Posterior probability of each law: it falls as exp(-score / 2 / `TEMPERATURE`).
+    """Posterior probability of each law: it falls as exp(-score / 2).
 
     Args:
       values: scores, at least one of them finite.
       unseen: probability that the right law is none of them.
     """
     least = min(values)
-    shares = [math.exp(-(value - least) / (2 * TEMPERATURE)) for value in values]
+    shares = [math.exp(-(value - least) / 2) for value in values]
     return [(1 - unseen) * share / sum(shares) for share in shares]
 
 
