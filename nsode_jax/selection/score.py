@@ -65,7 +65,7 @@ EDGE_COST = 9.0
 the square root or the reciprocal of a shifted y bends to fit much."""
 
 
-UNSEEN = 0.1
+UNSEEN = 0.15
 """How probable it is that the right law is not among those that were found in noise. It makes
 stated probabilities right for simulated laws (`evaluation.calibration`)."""
 
@@ -120,20 +120,34 @@ def evidence(
 ) -> float:
     """The score without the prior of the law's form; arguments as of `score`."""
     floor = form.floor if floor is None else floor
-    determined = information(expression, form)
-    observations = form.count - len(form.y0s)
-    freedom = max(observations - len(determined), 1)
-    variance = (relative_rms**2 + floor**2) * form.count / freedom
-    return (
-        observations / form.count * float(misfit(relative_rms, form.count, floor))
-        + sum(
-            math.log1p(1 / (variance / (_PRIOR_WIDTH**2 * value) + 1 / form.count))
-            for value in determined
-            if value > 0
-        )
-        + sum(math.log(abs(exponent)) ** 2 for exponent in fitted_exponents(expression))
+    series = len(form.y0s)
+    return laplace(relative_rms, information(expression, form), form.count, series, floor) + (
+        sum(math.log(abs(exponent)) ** 2 for exponent in fitted_exponents(expression))
         + NUMBER_COST * sum(not is_plain(c) for c in expression.constants)
     )
+
+
+def laplace(
+    relative_rms: float, information: Sequence[float], count: int, series: int, floor: float
+) -> float:
+    """Minus twice the logarithm of the evidence by Laplace's approximation (see above).
+
+    Args:
+      relative_rms: residual divided by the standard deviation of the data.
+      information: of the constants, as `information` gives it.
+      count: number of observations.
+      series: number of series.
+      floor: smallest residual that counts, relative likewise.
+    """
+    observations = count - series
+    freedom = max(observations - len(information), 1)
+    variance = (relative_rms**2 + floor**2) * count / freedom
+    occam = sum(
+        math.log1p(1 / (variance / (_PRIOR_WIDTH**2 * value) + 1 / count))
+        for value in information
+        if value > 0
+    )
+    return observations / count * float(misfit(relative_rms, count, floor)) + occam
 
 
 def draft_score(expression: Expression, relative_rms: float, form: Regression) -> float:
