@@ -204,6 +204,11 @@ def _parser() -> argparse.ArgumentParser:
         help="most operators, variables and constants of a law",
     )
     add(
+        "--robust",
+        action="store_true",
+        help="values far from the law count less, for data with outliers",
+    )
+    add(
         "--seed",
         type=_whole(0, 2**32 - 1),
         default=0,
@@ -278,6 +283,7 @@ def _discover(trajectories: Sequence[Trajectory], options: argparse.Namespace) -
             candidates=options.laws,
             operators=options.operators,
             max_symbols=options.max_symbols,
+            robust=options.robust,
             seed=options.seed,
             progress=progress,
         )
@@ -440,6 +446,8 @@ def _chosen(options: argparse.Namespace) -> dict[str, object]:
         chosen["sources"] = ", ".join(options.sources)
     if options.operators is not None:
         chosen["operators"] = ", ".join(options.operators) or "none"
+    if options.robust:
+        chosen["robust"] = True
     if options.laws:
         chosen["tried"] = "; ".join(options.laws)
     return chosen

@@ -112,6 +112,7 @@ def test_a_law_is_found_and_drawn(calls, capsys, tmp_path):
         candidates=[],
         operators=None,
         max_symbols=None,
+        robust=False,
         seed=0,
     )
 
@@ -188,7 +189,7 @@ def test_notes_are_broken_between_words_on_a_terminal(monkeypatch):
 def test_options_reach_the_pipeline(calls, capsys, write, tmp_path):
     path = write(T + 1, header="a,b\n")
     options = "--time b --value a --weights tiny --effort thorough --beams 7 --samples 0 --seed 3"
-    options += " --sources network --try 0.5*y --try y-y**2"
+    options += " --sources network --try 0.5*y --try y-y**2 --robust"
     out = str(tmp_path / "new" / "report")
     assert cli.main([path, *options.split(), "--candidates", "1", "--out", out]) == 0
     out = capsys.readouterr().out
@@ -202,12 +203,13 @@ def test_options_reach_the_pipeline(calls, capsys, write, tmp_path):
         candidates=["0.5*y", "y-y**2"],
         operators=None,
         max_symbols=None,
+        robust=True,
         seed=3,
     )
     assert "\n   1  " in out and "\n   2  " not in out
     report = (tmp_path / "new" / "report" / "report.md").read_text(encoding="utf-8")
     chosen = "effort = thorough, beams = 7, samples = 0, weights = tiny, seed = 3, "
-    chosen += r"sources = network, tried = 0.5\*y; y-y\*\*2"  # As Markdown needs it.
+    chosen += r"sources = network, robust = True, tried = 0.5\*y; y-y\*\*2"  # As Markdown needs it.
     assert f"Options: {chosen}" in report
 
 

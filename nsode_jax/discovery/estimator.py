@@ -64,6 +64,7 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
       candidates: laws of your own, such as "0.5*y*(1 - y/600)", to be tried too.
       operators: that laws may use beside + - * /; all if left out.
       max_symbols: most operators, variables and constants of a law.
+      robust: whether values far from the law count less, for data with outliers.
       random_state: seed of everything random: a whole number, a RandomState, or None
         for another result every time.
 
@@ -96,6 +97,7 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
         candidates: Sequence[str | Expression] = (),
         operators: Sequence[str] | None = None,
         max_symbols: int | None = None,
+        robust: bool = False,
         random_state: int | np.random.RandomState | None = 0,
     ):
         self.weights = weights
@@ -106,6 +108,7 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
         self.candidates = candidates
         self.operators = operators
         self.max_symbols = max_symbols
+        self.robust = robust
         self.random_state = random_state
 
     def fit(self, t: Series | Sequence[Series], y: Series | Sequence[Series]) -> Self:
@@ -201,6 +204,7 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
                 candidates=self.candidates,
                 operators=self.operators,
                 max_symbols=self.max_symbols,
+                robust=self.robust,
                 seed=self._seed(),
             )
         except DiscoveryError as error:

@@ -7,6 +7,7 @@ read -> units -> propose (all sources) -> fit, refine and search nearby -> rank
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import time
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.discovery.series import read_series
+from nsode_jax.discovery.weighting import weighting
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.canonical import TimeLimitExceeded
 from nsode_jax.expressions.expression import Expression, ExpressionError
@@ -23,13 +25,15 @@ from nsode_jax.fitting.derivative import derivative_form
 from nsode_jax.fitting.fit import Fit
 from nsode_jax.fitting.holdout import held_out_error
 from nsode_jax.fitting.integral import integral_form
+from nsode_jax.fitting.noise import with_noise
 from nsode_jax.fitting.progress import Progress, silent
+from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.scaling import AffineView, working_units
 from nsode_jax.fitting.trajectory_fitting import covariance
 from nsode_jax.reporting.diagnostics import diagnose
 from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.reporting.result import Candidate
-from nsode_jax.search.effort import EFFORTS, SOURCES, Effort
+from nsode_jax.search.effort import EFFORTS, SOURCES, Effort, RefineConfig
 from nsode_jax.search.enumeration import EnumerationSource
 from nsode_jax.search.library import LibrarySource
 from nsode_jax.search.named_laws import NamedLawSource
@@ -37,13 +41,16 @@ from nsode_jax.search.network import NetworkSource
 from nsode_jax.search.refine import fit_asked_for, refine
 from nsode_jax.search.sources import CandidateSource, GivenLaws, Proposal, Restriction
 from nsode_jax.selection.ranking import rank
-from nsode_jax.selection.score import posterior_probabilities
+from nsode_jax.selection.score import posterior_probabilities, unseen_probability
 
 _WITH_UNCERTAINTY = 30
 """So many candidates, the best, get a covariance of their constants."""
 
 _HELD_OUT = 10
 """So many are fitted again to a part of the data, to predict the rest."""
+
+_ROBUST_ROUNDS = 2
+"""The weights of a robust fit are found by a law that outliers may have bent."""
 
 
 class DiscoveryError(RuntimeError):
@@ -62,6 +69,7 @@ def discover(
     samples: int | None = None,
     operators: Sequence[str] | None = None,
     max_symbols: int | None = None,
+    robust: bool = False,
     seed: int = 0,
     progress: Progress = silent,
 ) -> Discovery:
@@ -83,6 +91,8 @@ def discover(
       samples: laws drawn from the network per view, beside those; likewise.
       operators: that laws may use beside + - * /, such as ("pow", "exp"); all if left out.
       max_symbols: most operators, variables and constants of a law.
+      robust: whether values far from the law count less (Huber's weights), for data with
+        outliers. They are pointed out in any case.
       seed: seed of everything random.
       progress: called with a stage and the share done of it, in [0, 1].
 
@@ -108,7 +118,7 @@ def discover(
     given = Dataset.of(trajectories)
     units = working_units(given)
     data = Dataset(tuple(units.apply(trajectory) for trajectory in given))
-    form = derivative_form(data) or integral_form(data)
+    form = _form(data)
     if own:
         asked.insert(0, GivenLaws(tuple(_in_working_units(law, units) for law in own)))
     proposals: list[Proposal] = []
@@ -121,25 +131,66 @@ def discover(
     if not proposals:
         raise DiscoveryError("No usable law was proposed for this series.")
 
-    fits = refine(
-        data,
-        form,
-        proposals,
+    search = functools.partial(
+        _ranked,
+        own=len(own),
         seed=seed,
         config=work.refine,
         restriction=restriction,
         progress=progress,
     )
-    fits += [fit_asked_for(data, form, proposal) for proposal in proposals[: len(own)]]
-    ranked = _in_given_units(rank(fits, data, form), units)
+    ranked = search(data, form, proposals)
+    remarks: tuple[str, ...] = ()
+    for _ in range(_ROBUST_ROUNDS if robust else 1):
+        noise, remarks = weighting(given, _in_given_units(ranked[:1], units), robust)
+        if noise is None:
+            break
+        data, given = with_noise(data, noise), with_noise(given, noise)
+        before = [Proposal(fit.expression, fit.origin) for fit, _ in ranked]
+        ranked = search(data, _form(data), proposals + before)
+    ranked = _in_given_units(ranked, units)
     if not ranked or ranked[0][0].diverged:
         raise DiscoveryError(
             f"None of the {len(proposals)} proposed laws has a solution near the data; "
             "try a greater effort or another seed."
         )
+    trajectories = tuple(
+        dataclasses.replace(series, noise=weighted.noise)
+        for series, weighted in zip(trajectories, given, strict=True)
+    )
     found = _candidates(ranked, given, trajectories)
-    notes = (*notes, *diagnose(found, trajectories))
+    notes = (*notes, *remarks, *diagnose(found, trajectories))
     return Discovery(found, trajectories, notes, time.monotonic() - started, tuple(tried))
+
+
+def _form(data: Dataset) -> Regression:
+    """The data as constants are fitted to them."""
+    return derivative_form(data) or integral_form(data)
+
+
+def _ranked(
+    data: Dataset,
+    form: Regression,
+    proposals: Sequence[Proposal],
+    *,
+    own: int,
+    seed: int,
+    config: RefineConfig,
+    restriction: Restriction,
+    progress: Progress,
+) -> list[tuple[Fit, float]]:
+    """All that comes of the proposals, the first of which are the user's own."""
+    fits = refine(
+        data,
+        form,
+        proposals,
+        seed=seed,
+        config=config,
+        restriction=restriction,
+        progress=progress,
+    )
+    fits += [fit_asked_for(data, form, proposal) for proposal in proposals[:own]]
+    return rank(fits, data, form)
 
 
 def _work(effort: str, beams: int | None, samples: int | None) -> Effort:
@@ -218,7 +269,8 @@ def _candidates(
     ranked: Sequence[tuple[Fit, float]], data: Dataset, trajectories: Sequence[Trajectory]
 ) -> tuple[Candidate, ...]:
     """The fits with their posterior probability and uncertainty, in the units of the data."""
-    shares = posterior_probabilities([score for _, score in ranked])
+    unseen = unseen_probability(ranked[0][0].residual_rms / data.spread)
+    shares = posterior_probabilities([score for _, score in ranked], unseen)
     held_out = [held_out_error(data, fit) * data.spread for fit, _ in ranked[:_HELD_OUT]]
     held_out += [math.nan] * (len(ranked) - len(held_out))
     return tuple(

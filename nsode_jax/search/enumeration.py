@@ -27,8 +27,8 @@ from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.scaling import AffineView
 from nsode_jax.fitting.starts import spread_guesses
 from nsode_jax.search.sources import UNRESTRICTED, Proposal, Proposals, Restriction
-from nsode_jax.selection.complexity import weighted_complexity
-from nsode_jax.selection.score import NUMBER_COST, TOKEN_COST, misfit
+from nsode_jax.selection.prior import written_log_prior
+from nsode_jax.selection.score import NUMBER_COST, misfit
 
 _COARSE_NODES = 24
 _COARSE_ITERATIONS = 8
@@ -138,7 +138,7 @@ def _packed(keys: tuple[str, ...]) -> _Packed:
         guesses += new
         owners += [owner] * len(new)
     costs = [
-        TOKEN_COST * weighted_complexity(guess.expression) + NUMBER_COST * guess.free.sum()
+        NUMBER_COST * guess.free.sum() - 2 * written_log_prior(guess.expression)
         for guess in guesses
     ]
     batches = tuple(batches_of(guesses, (SMALL,)))

@@ -210,7 +210,7 @@ def _simplify(
             ]
             # Not even an exact fit of the others would win.
             relatives = [
-                law for law in relatives if score(law, 0.0, form.count, floor) <= values[order[0]]
+                law for law in relatives if score(law, 0.0, form, floor) <= values[order[0]]
             ]
             if form.exact:
                 children = _fit_exactly(data, form, relatives, parent)

@@ -49,7 +49,7 @@ def rank(
     curves: dict[int, np.ndarray] = {}
     keys: set[str] = set()
     # What each would score if it fitted exactly.
-    simplest = [score(fit.expression, 0.0, data.count) for fit in fits]
+    simplest = [score(fit.expression, 0.0, form) for fit in fits]
     asked = {
         fit.expression.skeleton.unsigned_key: fit.origin for fit in fits if fit.origin.asked_for
     }
