@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from nsode_jax.expressions.constants import is_plain
+from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit, Origin
 from nsode_jax.fitting.regression import Regression
@@ -29,8 +31,10 @@ def rank(
     Of fits with the same skeleton (signs aside) the best stays. Of laws whose f
     differs by next to nothing over the observed range the simplest stays, of those that
     differ by less than the data can show the best: they are one law written in two ways,
-    or not to be told apart. A law that somebody asked for stays in any case; if another
-    fit of its skeleton is better, that one takes its origin. Laws that diverge come last.
+    or not to be told apart. In an exact form the one with fewer fitted numbers stays of
+    these: to fit data of seven digits with round numbers is no accident. A law that
+    somebody asked for stays in any case; if another fit of its skeleton is better, that one
+    takes its origin. Laws that diverge come last.
 
     Args:
       fits: any number of fits.
@@ -62,10 +66,9 @@ def rank(
         twin = next((j for j in kept if _same_curve(curve, curves[j], alike)), None)
         if twin is None or key in asked:
             kept.append(i)
-        elif (
-            _same_curve(curve, curves[twin], same)
-            and simplest[i] < simplest[twin]
-            and fits[twin].expression.skeleton.unsigned_key not in asked
+        elif fits[twin].expression.skeleton.unsigned_key not in asked and (
+            (simplest[i] < simplest[twin] and _same_curve(curve, curves[twin], same))
+            or (form.exact and _rounder(fits[i].expression, fits[twin].expression))
         ):
             kept[kept.index(twin)] = i
         else:
@@ -78,6 +81,12 @@ def rank(
 def _with_origin(fit: Fit, asked: Mapping[str, Origin]) -> Fit:
     origin = asked.get(fit.expression.skeleton.unsigned_key, fit.origin)
     return dataclasses.replace(fit, origin=origin)
+
+
+def _rounder(one: Expression, other: Expression) -> bool:
+    """Whether a law has fewer fitted numbers than another, and is no longer."""
+    numbers, others = (sum(not is_plain(c) for c in law.constants) for law in (one, other))
+    return numbers < others and one.complexity <= other.complexity
 
 
 def _same_curve(one: np.ndarray, other: np.ndarray, tolerance: float) -> bool:
