@@ -42,6 +42,7 @@ from jaxtyping import Float
 
 from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.fitting.censored import censored_misfit
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit
 from nsode_jax.fitting.regression import Regression
@@ -208,6 +209,7 @@ def scores(fits: Sequence[Fit], data: Dataset, form: Regression, share: float = 
     return [
         score(fit.expression, relative_residual(fit, data, form), form, floor, share)
         + (0.0 if _is_tame(fit.expression, nearby) else EDGE_COST)
+        + censored_misfit(fit, data)
         for fit in fits
     ]
 
