@@ -81,7 +81,7 @@ def _run(argv: Sequence[str] | None) -> int:
     span = f"from {time_text(start)} to {time_text(end)}"
     print(f"{points} of {names[1]} over {names[0]} {span}{several}", flush=True)
 
-    discovery = _discover(trajectories, options)
+    discovery = _discover(read, options)
     if discovery is None:
         return 1
     from nsode_jax.reporting.text import law_text, table_text, tried_text
@@ -263,7 +263,7 @@ def _law(text: str) -> str:
 # --- the search --------------------------------------------------------------
 
 
-def _discover(trajectories: Sequence[Trajectory], options: argparse.Namespace) -> Discovery | None:
+def _discover(read: Measurements, options: argparse.Namespace) -> Discovery | None:
     """What was found; None, after a line on stderr, if no law was."""
     progress = _Progress(sys.stderr)
     progress("loading")
@@ -274,7 +274,7 @@ def _discover(trajectories: Sequence[Trajectory], options: argparse.Namespace) -
     keep_compiled_programs()
     try:
         discovery = discover(
-            *_as_given(trajectories),
+            *_as_given(read.trajectories),
             weights=options.weights,
             effort=options.effort,
             beams=options.beams,
@@ -284,6 +284,7 @@ def _discover(trajectories: Sequence[Trajectory], options: argparse.Namespace) -
             operators=options.operators,
             max_symbols=options.max_symbols,
             robust=options.robust,
+            limits=read.limits if any(limit.t.size for limit in read.limits) else (),
             seed=options.seed,
             progress=progress,
         )

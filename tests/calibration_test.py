@@ -61,8 +61,10 @@ def test_stored_scores_are_those_of_today():
             # Constants of few digits may look plain.
             if abs(log_prior - candidate["log_prior"]) > 0.01:
                 continue
-            rms, information = candidate["rms"], candidate["information"]
-            value = laplace(rms, information, pool["count"], 1, pool["floor"])
+            share = pool["share"]
+            information = [share * value for value in candidate["information"]]
+            count = share * pool["count"]
+            value = laplace(candidate["rms"], information, count, 1, pool["floor"])
             value += sum(math.log(abs(e)) ** 2 for e in fitted_exponents(law))
             value += NUMBER_COST * candidate["numbers"] - 2 * log_prior
             gap = candidate["score"] - value

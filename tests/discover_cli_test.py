@@ -113,6 +113,7 @@ def test_a_law_is_found_and_drawn(calls, capsys, tmp_path):
         operators=None,
         max_symbols=None,
         robust=False,
+        limits=(),
         seed=0,
     )
 
@@ -204,6 +205,7 @@ def test_options_reach_the_pipeline(calls, capsys, write, tmp_path):
         operators=None,
         max_symbols=None,
         robust=True,
+        limits=(),
         seed=3,
     )
     assert "\n   1  " in out and "\n   2  " not in out

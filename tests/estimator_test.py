@@ -111,7 +111,7 @@ def test_parameters_mirror_discover(finds):
     NSODERegressor(random_state=5, **given).fit(T, np.exp(-T))
     assert calls[0][2] == given | {"seed": 5}
     known = inspect.signature(discover).parameters
-    assert set(calls[0][2]) == set(known) - {"t", "y", "progress"}
+    assert set(calls[0][2]) == set(known) - {"t", "y", "limits", "progress"}
     for name, value in NSODERegressor().get_params().items():
         assert value == known["seed" if name == "random_state" else name].default
 

@@ -187,3 +187,17 @@ def test_a_law_that_is_asked_for_is_fitted_however_bad(noise):
     assert right.origin == Origin("test", -1.0)
     assert wrong.expression.skeleton.unsigned_key == "mul c y" and wrong.r2 > 0.5
     assert undefined.diverged and undefined.expression == _law("log(y - 90)")
+
+
+def test_simple_laws_are_fitted_where_the_smooth_curve_misleads():
+    """A jump of the values that no law explains makes all that simple laws leave look large."""
+    t = np.linspace(0.0, 8.0, 57)
+    y = 80 / (1 + 60 * np.exp(-1.5 * t))
+    y[22:] += 10 * np.exp(-0.3 * (t[22:] - t[22]))
+    data = Dataset.of([Trajectory(t, y)])
+    form = _form(data)
+    proposals = _proposals(["1.4*y - 0.02*y**2", *HANDFUL])
+    for seed in range(3):
+        fits = refine(data, form, proposals, config=SHORT, seed=seed)
+        keys = {fit.expression.skeleton.unsigned_key for fit in fits if fit.r2 > 0.98}
+        assert "add mul c pow y c mul c y" in keys

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression, Skeleton
@@ -12,12 +13,14 @@ from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.derivative import derivative_form
 from nsode_jax.fitting.fit import Fit, Origin
 from nsode_jax.fitting.integral import integral_form
+from nsode_jax.fitting.trajectory_fitting import fit_trajectories
 from nsode_jax.selection.prior import log_prior
 from nsode_jax.selection.ranking import rank
 from nsode_jax.selection.score import (
     UNSEEN,
     draft_score,
     evidence,
+    independent_share,
     information,
     misfit,
     posterior_probabilities,
@@ -150,6 +153,37 @@ def test_an_exact_form_judges_by_the_rates():
     assert relative_residual(poor, data, form) == pytest.approx(0.5 * SPREAD / data.spread / 100)
     assert relative_residual(_fit("0.3 - y", math.inf), data, form) == math.inf
     assert relative_residual(_fit("0.3 - y", 1e-8), DATA, FORM) == pytest.approx(1e-8)
+
+
+def _logistic(noise: np.ndarray) -> tuple[Dataset, Fit]:
+    """A logistic curve with noise, and the fit of its law."""
+    t = np.linspace(0.0, 10.0, noise.size)
+    data = Dataset.of([Trajectory(t, 3.0 / (1 + 20 * np.exp(-t)) + 0.05 * noise)])
+    return data, fit_trajectories(data, Expression.from_infix("1.01*y - 0.34*y**2"), [0.14], ORIGIN)
+
+
+def test_residuals_that_are_alike_count_as_fewer():
+    shares = {0.0: [], 0.8: []}
+    for alike, found in shares.items():
+        for seed in range(12):
+            steps = np.random.default_rng(seed).standard_normal(200)
+            noise = lfilter([math.sqrt(1 - alike**2)], [1, -alike], steps)
+            data, fit = _logistic(noise)
+            found.append(independent_share([fit], data))
+    assert sum(share < 1 for share in shares[0.0]) <= 1
+    assert np.mean(shares[0.8]) == pytest.approx((1 - 0.8) / (1 + 0.8), abs=0.06)
+    # A law that leaves no pattern tells that the data are independent.
+    data, fit = _logistic(np.random.default_rng(0).standard_normal(200))
+    poor = fit_trajectories(data, Expression.from_infix("0.31"), [0.1], ORIGIN)
+    assert independent_share([poor], data) < 0.2
+    assert independent_share([poor, fit], data) == 1.0
+
+
+def test_fewer_observations_say_less():
+    law, other = (Expression.from_infix(text) for text in ("0.31 - 1.1*y", "-0.9*y**2"))
+    gaps = [score(other, 0.1, FORM, None, share) - score(law, 0.05, FORM, None, share)
+            for share in (1.0, 0.2)]  # fmt: skip
+    assert gaps[0] > gaps[1] + 40
 
 
 def test_a_law_that_diverges_has_no_score():

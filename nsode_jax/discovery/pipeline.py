@@ -17,6 +17,7 @@ from jaxtyping import Float
 
 from nsode_jax.discovery.series import read_series
 from nsode_jax.discovery.weighting import weighting
+from nsode_jax.dynamics.limits import Limits
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.canonical import TimeLimitExceeded
 from nsode_jax.expressions.expression import Expression, ExpressionError
@@ -70,6 +71,7 @@ def discover(
     operators: Sequence[str] | None = None,
     max_symbols: int | None = None,
     robust: bool = False,
+    limits: Sequence[Limits] = (),
     seed: int = 0,
     progress: Progress = silent,
 ) -> Discovery:
@@ -93,6 +95,8 @@ def discover(
       max_symbols: most operators, variables and constants of a law.
       robust: whether values far from the law count less (Huber's weights), for data with
         outliers. They are pointed out in any case.
+      limits: values of which only a limit is known, such as "<0.1", for each series. Nothing
+        is fitted to them, but a law that contradicts them is less probable.
       seed: seed of everything random.
       progress: called with a stage and the share done of it, in [0, 1].
 
@@ -115,9 +119,14 @@ def discover(
     trajectories, notes = read_series(t, y)
 
     progress("reading the data", 0.0)
-    given = Dataset.of(trajectories)
+    if limits and len(limits) != len(trajectories):
+        raise ValueError(f"there are {len(limits)} limits for {len(trajectories)} series")
+    given = Dataset.of(trajectories, limits)
     units = working_units(given)
-    data = Dataset(tuple(units.apply(trajectory) for trajectory in given))
+    data = Dataset(
+        tuple(units.apply(trajectory) for trajectory in given),
+        tuple(limit.rescaled(units.t0, units.c, units.b, units.a) for limit in given.limits),
+    )
     form = _form(data)
     if own:
         asked.insert(0, GivenLaws(tuple(_in_working_units(law, units) for law in own)))

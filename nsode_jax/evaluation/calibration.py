@@ -46,7 +46,7 @@ from nsode_jax.search.named_laws import NamedLawSource
 from nsode_jax.search.refine import refine
 from nsode_jax.selection.form import form_of
 from nsode_jax.selection.prior import Prior
-from nsode_jax.selection.ranking import rank
+from nsode_jax.selection.ranking import counted_share, rank
 from nsode_jax.selection.score import (
     information,
     posterior_probabilities,
@@ -120,6 +120,7 @@ def pool(problem: Simulated) -> Pool:
         "field": problem.field,
         "noise": problem.noise,
         "count": data.count,
+        "share": _rounded(counted_share(fits, data, form)),
         "floor": _rounded(residual_floor(data, form)),
         "truth": _told(truth),
         "candidates": candidates,

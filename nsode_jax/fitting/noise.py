@@ -148,7 +148,8 @@ def with_noise(data: Dataset, noise: _Observations) -> Dataset:
     """The data with relative standard deviations of their values."""
     ends = np.cumsum([len(series) for series in data])[:-1]
     parts = zip(data, np.split(noise, ends), strict=True)
-    return Dataset(tuple(dataclasses.replace(series, noise=part) for series, part in parts))
+    series = tuple(dataclasses.replace(one, noise=part) for one, part in parts)
+    return dataclasses.replace(data, trajectories=series)
 
 
 def _directions(

@@ -166,6 +166,15 @@ def linearized(data: Dataset, fit: Fit) -> Linearized | None:
     return _linearized(_Problem(data, fit.expression, math.inf), fit)
 
 
+def autocorrelation(data: Dataset, fit: Fit) -> float:
+    """Of neighbouring residuals of a fit, within their series; 0 if there are none."""
+    problem = _Problem(data, fit.expression, math.inf)
+    residual = problem.residual(problem.start(fit.y0s))
+    ends = np.cumsum([len(series) for series in data])[:-1]
+    products = sum(float(part[1:] @ part[:-1]) for part in np.split(residual, ends))
+    return products / (float(residual @ residual) or 1.0)
+
+
 def _linearized(problem: _Problem, fit: Fit) -> Linearized | None:
     parameters = problem.start(fit.y0s)
     residual = problem.residual(parameters)

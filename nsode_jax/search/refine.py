@@ -24,7 +24,7 @@ from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.trajectory_fitting import NO_FIT, ROUGH, fit_trajectories, polished_fit
 from nsode_jax.search.effort import RefineConfig
 from nsode_jax.search.evolution import evolve, restart
-from nsode_jax.search.population import Draft, Population, draft_laws
+from nsode_jax.search.population import Population, draft_laws
 from nsode_jax.search.sources import UNRESTRICTED, Proposal, Restriction
 from nsode_jax.search.variants import (
     factored_law,
@@ -95,7 +95,7 @@ def refine(
     )
     restart(form, population, rng, 60)
 
-    fits = _fit_all(data, form, population.best(config.returned), config, progress)
+    fits = _fit_all(data, form, population, config, progress)
     progress("simplifying", 0.0)
     fits += _simplify(data, form, fits)
     progress("simplifying", 1.0)
@@ -124,16 +124,23 @@ def fit_asked_for(data: Dataset, form: Regression, proposal: Proposal) -> Fit:
 def _fit_all(
     data: Dataset,
     form: Regression,
-    drafts: Sequence[Draft],
+    population: Population,
     config: RefineConfig,
     progress: Progress,
 ) -> list[Fit]:
-    """Trajectory fitting: roughly for many, in full for the best of them."""
+    """Trajectory fitting: roughly for many, in full for the best of them.
+
+    Laws that no simpler one fits as well as are always among the many: where the smooth
+    curve follows what no law should, long laws have the better scores in its integral form.
+    """
     fits = []
     margin = _margin(form)
+    front = population.front()
+    drafts = population.best(config.returned)
+    drafts += [draft for draft in front if draft not in drafts]
     for i, draft in enumerate(drafts):
         progress("fitting trajectories", i / max(len(drafts), 1))
-        hopeful = i < config.matched and draft.score < drafts[0].score + margin
+        hopeful = draft in front or (i < config.matched and draft.score < drafts[0].score + margin)
         stopping = ROUGH if hopeful and not form.exact else NO_FIT
         fits.append(fit_trajectories(data, draft.expression, form.y0s, draft.origin, stopping))
     return _polished(data, form, fits, config.polished)

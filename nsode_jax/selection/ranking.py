@@ -12,13 +12,16 @@ from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit, Origin
 from nsode_jax.fitting.regression import Regression
-from nsode_jax.selection.score import residual_floor, score, scores
+from nsode_jax.selection.score import independent_share, residual_floor, score, scores
 
 _ALIKE_BESIDE_SOLUTIONS = 1e-4
 """Rates that differ by this share of the largest one are alike to a solution."""
 
 _ALIKE = 3.0
 """Likewise in an exact form, times its floor."""
+
+_DECIDING = 5
+"""So many laws, the best, tell how independent the observations are."""
 
 
 def rank(
@@ -46,7 +49,7 @@ def rank(
     """
     alike = _ALIKE * residual_floor(data, form) if form.exact else _ALIKE_BESIDE_SOLUTIONS
     same = alike / 100
-    values = scores(fits, data, form)
+    values = scores(fits, data, form, counted_share(fits, data, form))
     order = sorted(range(len(fits)), key=lambda i: (values[i], fits[i].expression.complexity, i))
     grid = data.values(64)
     kept: list[int] = []
@@ -76,6 +79,13 @@ def rank(
         curves[i] = curve
     kept.sort(key=lambda i: (values[i], fits[i].expression.complexity, i))
     return [(_with_origin(fits[i], asked), values[i]) for i in kept]
+
+
+def counted_share(fits: Sequence[Fit], data: Dataset, form: Regression) -> float:
+    """As what share of their number the observations count, by the best of the fits."""
+    values = scores(fits, data, form)
+    best = sorted(range(len(fits)), key=values.__getitem__)[:_DECIDING]
+    return independent_share([fits[i] for i in best], data)
 
 
 def _with_origin(fit: Fit, asked: Mapping[str, Origin]) -> Fit:

@@ -42,9 +42,11 @@ from jaxtyping import Float
 
 from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.fitting.censored import censored_misfit
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit
 from nsode_jax.fitting.regression import Regression
+from nsode_jax.fitting.trajectory_fitting import autocorrelation
 from nsode_jax.selection.complexity import fitted_exponents, in_arbitrary_units, tangents
 from nsode_jax.selection.prior import log_prior, written_log_prior
 
@@ -68,6 +70,9 @@ the square root or the reciprocal of a shifted y bends to fit much."""
 UNSEEN = 0.15
 """How probable it is that the right law is not among those that were found in noise. It makes
 stated probabilities right for simulated laws (`evaluation.calibration`)."""
+
+_SIGNIFICANT = 2.33
+"""Standard deviations: one in a hundred by chance."""
 
 _OVERFLOW = 1e100
 
@@ -96,7 +101,11 @@ def relative_residual(fit: Fit, data: Dataset, form: Regression) -> float:
 
 
 def score(
-    expression: Expression, relative_rms: float, form: Regression, floor: float | None = None
+    expression: Expression,
+    relative_rms: float,
+    form: Regression,
+    floor: float | None = None,
+    share: float = 1.0,
 ) -> float:
     """Minus twice the logarithm of the posterior probability of a law (see above).
 
@@ -106,40 +115,45 @@ def score(
         from below is found, which no residual can get under.
       form: the data, prepared for fitting; laws in its units.
       floor: smallest residual that counts, relative likewise; by default that of the form.
+      share: as what share of them the observations count, as `independent_share` gives it.
 
     Returns:
       The score, lower is better; inf for a law that diverges.
     """
     if not math.isfinite(relative_rms):
         return math.inf
-    return evidence(expression, relative_rms, form, floor) - 2 * log_prior(expression)
+    return evidence(expression, relative_rms, form, floor, share) - 2 * log_prior(expression)
 
 
 def evidence(
-    expression: Expression, relative_rms: float, form: Regression, floor: float | None = None
+    expression: Expression,
+    relative_rms: float,
+    form: Regression,
+    floor: float | None = None,
+    share: float = 1.0,
 ) -> float:
     """The score without the prior of the law's form; arguments as of `score`."""
     floor = form.floor if floor is None else floor
-    series = len(form.y0s)
-    return laplace(relative_rms, information(expression, form), form.count, series, floor) + (
+    determined = [share * value for value in information(expression, form)]
+    return laplace(relative_rms, determined, share * form.count, len(form.y0s), floor) + (
         sum(math.log(abs(exponent)) ** 2 for exponent in fitted_exponents(expression))
         + NUMBER_COST * sum(not is_plain(c) for c in expression.constants)
     )
 
 
 def laplace(
-    relative_rms: float, information: Sequence[float], count: int, series: int, floor: float
+    relative_rms: float, information: Sequence[float], count: float, series: int, floor: float
 ) -> float:
     """Minus twice the logarithm of the evidence by Laplace's approximation (see above).
 
     Args:
       relative_rms: residual divided by the standard deviation of the data.
       information: of the constants, as `information` gives it.
-      count: number of observations.
+      count: number of independent observations.
       series: number of series.
       floor: smallest residual that counts, relative likewise.
     """
-    observations = count - series
+    observations = max(count - series, 1.0)
     freedom = max(observations - len(information), 1)
     variance = (relative_rms**2 + floor**2) * count / freedom
     occam = sum(
@@ -176,7 +190,7 @@ def information(expression: Expression, form: Regression) -> tuple[float, ...]:
 
 
 def misfit(
-    relative_rms: Float[np.ndarray, "*laws"] | float, num_points: int, floor: float
+    relative_rms: Float[np.ndarray, "*laws"] | float, num_points: float, floor: float
 ) -> Float[np.ndarray, "*laws"]:
     """The part of the score that is not complexity (see above); inf for a law that diverges."""
     square = np.square(relative_rms)
@@ -189,14 +203,38 @@ def misfit(
     return np.where(np.isfinite(square), value, np.inf)
 
 
-def scores(fits: Sequence[Fit], data: Dataset, form: Regression) -> list[float]:
+def scores(fits: Sequence[Fit], data: Dataset, form: Regression, share: float = 1.0) -> list[float]:
     """The score of each fit, lower is better; inf for those that diverge."""
     floor, nearby = residual_floor(data, form), _nearby(data)
     return [
-        score(fit.expression, relative_residual(fit, data, form), form, floor)
+        score(fit.expression, relative_residual(fit, data, form), form, floor, share)
         + (0.0 if _is_tame(fit.expression, nearby) else EDGE_COST)
+        + censored_misfit(fit, data)
         for fit in fits
     ]
+
+
+def independent_share(fits: Sequence[Fit], data: Dataset) -> float:
+    """As what share of their number the observations count.
+
+    Where even the best laws leave residuals that are alike from one observation to the
+    next, by a sensor's drift or because no law at hand is quite right, n observations tell
+    as much as n (1 - a) / (1 + a) independent ones, a being the autocorrelation (Bayley and
+    Hammersley 1946, J. R. Stat. Soc. Suppl. 8). Residuals below `SYSTEMATIC` count less
+    anyway.
+
+    Args:
+      fits: the best of all; the one with the least autocorrelation decides.
+      data: the series.
+    """
+    alike = 1.0
+    for fit in fits:
+        if fit.diverged or fit.residual_rms <= SYSTEMATIC * data.spread:
+            return 1.0
+        alike = min(alike, autocorrelation(data, fit))
+    if alike * math.sqrt(data.count) < _SIGNIFICANT:
+        return 1.0
+    return (1 - alike) / (1 + alike)
 
 
 def _nearby(data: Dataset) -> Float[np.ndarray, " values"]:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 
+from nsode_jax.dynamics.limits import Limits
 from nsode_jax.dynamics.trajectory import (
     MIN_POINTS,
     Trajectory,
@@ -28,21 +29,6 @@ from nsode_jax.tables.times import are_dates, read_times
 _FEW = 0.05  # A share of cells that may be unreadable, if they are not at one end.
 _SHOWN = 3
 _FEWEST_OF_SEVERAL = 2  # Points of one series among several.
-
-
-@dataclass(frozen=True, eq=False)
-class Limits:
-    """Values of a series of which only a limit is known: "<0.1".
-
-    Attributes:
-      t: times.
-      limit: the limits, NaN where the file names none ("BLQ").
-      below: whether the value is below its limit, rather than above.
-    """
-
-    t: Float[np.ndarray, " limit"]
-    limit: Float[np.ndarray, " limit"]
-    below: Bool[np.ndarray, " limit"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,5 +329,5 @@ def _on_limits(sheet: Sheet, column: int, t: Numbers, limited: np.ndarray) -> st
     shown += ", ..." if rows.size > 2 * _SHOWN else ""
     return (
         f"{count(rows.size, 'value')} in column {sheet.label(column)} are only limits ({shown}); "
-        "they are left out of the fit."
+        "no constant is fitted to them, but a law that contradicts them is less probable."
     )
