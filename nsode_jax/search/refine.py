@@ -28,6 +28,7 @@ from nsode_jax.search.population import Population, draft_laws
 from nsode_jax.search.sources import UNRESTRICTED, Proposal, Restriction
 from nsode_jax.search.variants import (
     factored_law,
+    plain_law,
     rounded_laws,
     shortened_laws,
     with_coefficients,
@@ -99,9 +100,21 @@ def refine(
     progress("simplifying", 0.0)
     fits += _simplify(data, form, fits)
     progress("simplifying", 1.0)
-    return [
+    fits = [
         _without_negligible(data, form, fit) for fit in _polished(data, form, fits, config.polished)
     ]
+    return fits + (_plain(data, form, fits, config.polished) if form.exact else [])
+
+
+def _plain(data: Dataset, form: Regression, fits: Sequence[Fit], number: int) -> list[Fit]:
+    """The best laws with round numbers, where data of many digits do not tell the difference."""
+    values = scores(fits, data, form)
+    plain = []
+    for i in sorted(range(len(fits)), key=values.__getitem__)[:number]:
+        law = plain_law(fits[i].expression)
+        if law != fits[i].expression and not fits[i].diverged:
+            plain.append(fit_trajectories(data, law, fits[i].y0s, fits[i].origin, NO_FIT))
+    return plain
 
 
 def _without_negligible(data: Dataset, form: Regression, fit: Fit) -> Fit:
