@@ -9,7 +9,7 @@ from scipy.optimize import isotonic_regression
 
 from nsode_jax.dynamics.trajectory import MIN_POINTS, Trajectory, TrajectoryError, clean, count
 
-MAX_POINTS = 300
+MAX_POINTS = 1200
 """Longer series are reduced to so many points before fitting."""
 
 _MAX_POINTS_IN_ALL = 1200

@@ -8,6 +8,7 @@ such form of noisy or sparse data.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float
@@ -26,7 +27,16 @@ instrument's: that of the true law is below it for nine in ten of simulated laws
 LSODA at tolerances from 1e-5 to 1e-9 alike (`benchmarks/precision.py`)."""
 
 _LEAST_FLOOR = 1e-9
+_UNEVEN_FLOOR = 1e-5
+"""Where a steep piece hides how large the errors of the others are."""
+
 _HALF = 4  # Points on either side of a difference: order 8.
+_NEIGHBOURHOOD = 33
+"""Points whose noise is alike."""
+
+_APART, _STANDING_OUT = 12, 3.0
+"""A kink is so many times larger than what is so many points before and after it."""
+
 _NODES = 64
 _FEWEST = 16
 
@@ -44,15 +54,26 @@ def derivative_form(data: Dataset, nodes: int = _NODES) -> Regression | None:
       The regression; its target is relative to the root mean square of dy/dt. None
       if the data are too noisy or too sparse for it.
     """
-    parts = [_differences(series) for series in data if len(series) > 2 * _HALF + 1]
-    if not parts:
+    series = [each for each in data if len(each) > 2 * _HALF + 1]
+    if not series:
         return None
-    y, rates, errors = (np.concatenate(column) for column in zip(*parts, strict=True))
-    size = float(np.sqrt(np.mean(rates**2)))
-    exact = np.flatnonzero(errors <= PRECISION * size)
-    if exact.size < max(_FEWEST, y.size / 2):
-        return None
-    chosen = exact[_spread(y[exact], nodes)]
+    for noise_of, least in ((_everywhere, _LEAST_FLOOR), (_nearby, _UNEVEN_FLOOR)):
+        parts = [_differences(each, noise_of) for each in series]
+        y, rates, errors = (np.concatenate(column) for column in zip(*parts, strict=True))
+        size = float(np.sqrt(np.mean(rates**2)))
+        exact = np.flatnonzero(errors <= PRECISION * size)
+        if exact.size >= max(_FEWEST, y.size / 2):
+            error = float(np.sqrt(np.mean(errors[exact] ** 2))) / size
+            floor = max(FLOOR * error, least)
+            return _regression(data, y[exact], rates[exact], size, nodes, floor)
+    return None
+
+
+def _regression(
+    data: Dataset, y: _Points, rates: _Points, size: float, nodes: int, floor: float
+) -> Regression:
+    """Some of the points as a regression."""
+    chosen = _spread(y, nodes)
     chosen = chosen[np.argsort(y[chosen], kind="stable")]
     # As if every observation had told its rate: residuals are means over all of them.
     scale = math.sqrt(data.count / chosen.size) / size
@@ -62,13 +83,11 @@ def derivative_form(data: Dataset, nodes: int = _NODES) -> Regression | None:
     weights = np.concatenate([np.full(chosen.size, scale), np.zeros(lacking)])
     chosen = np.concatenate([chosen, np.full(lacking, chosen[-1])])
     operator, target = np.diag(weights), weights * rates[chosen]
-    error = float(np.sqrt(np.mean(errors[exact] ** 2))) / size
-    floor = max(FLOOR * error, _LEAST_FLOOR)
     return Regression(y[chosen], operator, target, 0.0, data.count, floor, True, y0s)
 
 
 def _differences(
-    series: Trajectory,
+    series: Trajectory, noise_of: Callable[[_Points], _Points | float]
 ) -> tuple[
     Float[np.ndarray, " points"], Float[np.ndarray, " points"], Float[np.ndarray, " points"]
 ]:
@@ -83,8 +102,31 @@ def _differences(
     noise = np.abs((weights * y[others]).sum(axis=1) - y[inner])
     noise /= np.sqrt(1 + (weights**2).sum(axis=1))
     step = (t[inner + 1] - t[inner - 1]) / 2
-    typical = np.sqrt(np.mean(noise**2)) if noise.size else 0.0
-    return y[inner], rates[0], np.abs(rates[0] - rates[1]) + typical / step
+    return y[inner], rates[0], np.abs(rates[0] - rates[1]) + noise_of(noise) / step
+
+
+def _everywhere(noise: _Points) -> float:
+    """Root mean square of the noise, which is alike everywhere."""
+    return float(np.sqrt(np.mean(noise**2)))
+
+
+def _nearby(noise: _Points) -> _Points:
+    """The same over each neighbourhood: a steep piece tells nothing of the others."""
+    near = np.ones(min(_NEIGHBOURHOOD, noise.size))
+    number = np.convolve(np.ones(noise.size), near, mode="same")
+    return np.maximum(np.sqrt(np.convolve(noise**2, near, mode="same") / number), _kinks(noise))
+
+
+def _kinks(noise: _Points) -> float:
+    """What stands out from both sides, root mean square over all points.
+
+    A solver's solution is smooth within a step, and wrong by as much as it bends between
+    two of them: kinks anywhere are errors everywhere.
+    """
+    far = np.full(_APART, np.inf)
+    before, after = np.concatenate([far, noise[:-_APART]]), np.concatenate([noise[_APART:], far])
+    standing_out = noise > _STANDING_OUT * np.maximum(before[: noise.size], after[: noise.size])
+    return float(np.sqrt(np.mean(np.where(standing_out, noise, 0.0) ** 2)))
 
 
 def _rates(

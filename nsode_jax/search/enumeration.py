@@ -32,7 +32,7 @@ from nsode_jax.selection.score import NUMBER_COST, misfit
 
 _COARSE_NODES = 24
 _COARSE_ITERATIONS = 8
-_COARSE_FLOOR = 1e-4
+_COARSE_FLOOR = 1e-6
 """Residuals of so few steps and points tell no more."""
 
 _SMALLEST, _LARGEST = 0.05, 20.0
