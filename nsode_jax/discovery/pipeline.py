@@ -155,8 +155,10 @@ def discover(
         if noise is None:
             break
         data, given = with_noise(data, noise), with_noise(given, noise)
-        before = [Proposal(fit.expression, fit.origin) for fit, _ in ranked]
-        ranked = search(data, _form(data), proposals + before)
+        # What was found is where the search goes on; the weights change constants, and the
+        # order of the best.
+        best = [Proposal(fit.expression, fit.origin) for fit, _ in ranked]
+        ranked = search(data, _form(data), proposals[: len(own)] + best)
     ranked = _in_given_units(ranked, units)
     if not ranked or ranked[0][0].diverged:
         raise DiscoveryError(

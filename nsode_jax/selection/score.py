@@ -7,8 +7,9 @@ probability, up to a constant that all laws share:
 
 The first two terms are Laplace's approximation of the evidence (MacKay 2003, Information
 Theory, Inference, and Learning Algorithms, chapter 28). r is the residual of the
-*integrated* solution relative to the spread of the data, n the number of observations, s
-that of the series, whose initial values are parameters of all laws alike. g are the
+*integrated* solution relative to the spread of the data, n the number of observations (of
+independent ones, see `independent_share`), s that of the series, whose initial values are
+parameters of all laws alike. g are the
 eigenvalues of the Fisher matrix of the logarithms of the constants for noise of variance
 1, v is the variance of the noise, estimated with the degrees of freedom that the constants
 leave. A constant is expected within a factor of e^3 either way, or as well as one
