@@ -51,7 +51,7 @@ EFFORTS: dict[str, Effort] = {
         beyond=0,
         refine=RefineConfig(generations=3, children=128, matched=20, polished=10, returned=50),
     ),
-    "default": Effort(beams=64, samples=64, symbols=6, beyond=6_000, refine=RefineConfig()),
+    "default": Effort(beams=64, samples=64, symbols=6, beyond=12_000, refine=RefineConfig()),
     "thorough": Effort(
         beams=256,
         samples=256,
