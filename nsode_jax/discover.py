@@ -84,12 +84,18 @@ def _run(argv: Sequence[str] | None) -> int:
     discovery = _discover(read, options)
     if discovery is None:
         return 1
+    from nsode_jax.reporting.analysis import residual_remark
+    from nsode_jax.reporting.certainty import certainty_text
     from nsode_jax.reporting.text import law_text, table_text, tried_text
 
     print(f"\n{table_text(discovery, options.candidates, _columns())}\n")
     print(law_text(discovery, *names))
+    if sure := certainty_text(discovery):
+        print(_remark("how sure", sure))
     if tried := tried_text(discovery):
         print(_remark("tried", tried))
+    if (residuals := residual_remark(discovery)).warns:
+        print(_remark("note", residuals.text))
     for note in discovery.notes:
         if note not in notes:
             print(_remark("note", note))

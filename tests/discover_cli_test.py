@@ -90,14 +90,16 @@ def test_a_law_is_found_and_drawn(calls, capsys, tmp_path):
     start = lines.index("dyeast_amount/dtime_h = 0.5414*yeast_amount - 0.0008153*yeast_amount**2")
     assert lines[start + 1 : start + 8] == [
         "with yeast_amount = 9.9 at time_h = 0, R² = 0.99960, residual 5",
-        "constants:",
+        "constants, with standard errors that hold if this form is right:",
         "  0.5414 ± 0.0034",
         "  -0.0008153 ± 0.0000071",
         "fixed points:",
         "  0 (unstable, beyond the data)",
         "  664.1 ± 7.1 (stable, beyond the data)",
     ]
-    assert lines[start + 8 : start + 10] == ["tried: 3 laws.", "note: The fit was checked."]
+    sure, tried, note = lines[start + 8 : start + 11]
+    assert sure.startswith("how sure: 97.5% that the first form is right")
+    assert (tried, note) == ("tried: 3 laws.", "note: The fit was checked.")
     assert lines[-1] == "picture: yeast_growth_law.png"
     assert (tmp_path / "yeast_growth_law.png").read_bytes().startswith(b"\x89PNG")
     # One line per stage, however often it is reported.

@@ -15,7 +15,7 @@ from nsode_jax.expressions.sampling import EquationPrior, sample_expression
 from nsode_jax.reporting import persistence
 from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.reporting.persistence import DiscoveryFileError, load, save
-from nsode_jax.reporting.result import Candidate
+from nsode_jax.reporting.result import Candidate, Result
 
 AWKWARD = (0.1 + 0.2, 5e-324, 1.7976931348623157e308, -0.0, 1 / 3, 1e16, 2.0, -1e-7)
 
@@ -45,6 +45,7 @@ def discovery():
             covariance=rng.normal(size=(3, 3)),
             origin="network, evolved",
             end_times=(trajectories[0].t[-1], 7.0),
+            observed=(0.1, 7.5),
         ),
         Candidate(Expression.from_infix("exp(y)/(-0.0 - y)"), (0.5, math.nan), (0.0, 1.0),
                   -math.inf, math.inf, math.inf),
@@ -264,3 +265,22 @@ class TestDamage:
     def test_a_missing_file(self, tmp_path):
         with pytest.raises(FileNotFoundError):
             load(tmp_path / "nowhere.json")
+
+
+def test_the_name_of_a_law_is_told_to_readers_of_the_file(file):
+    law = Candidate(
+        Expression.from_infix("0.5*y - 0.001*y**2"),
+        (9.0,),
+        (0.0,),
+        0.9,
+        1.0,
+        1.0,
+        probability=0.8,
+        observed=(9.0, 480.0),
+    )
+    rare = dataclasses.replace(law, probability=0.001)
+    save(Result((law, rare), (Trajectory([0, 1, 2], [9, 14, 20]),), (), 1.0), file)
+    first, second = json.loads(file.read_text())["candidates"]
+    assert first["name"]["law"].startswith("logistic growth") and second["name"] is None
+    values = {part["name"]: part["value"] for part in first["name"]["parameters"]}
+    assert values == {"r": pytest.approx(0.5), "K": pytest.approx(500.0)}

@@ -145,3 +145,28 @@ class TestDiscovery:
     def test_saves_and_loads(self, tmp_path):
         self.FOUND.save(tmp_path / "law.json")
         assert str(Discovery.load(tmp_path / "law.json")) == str(self.FOUND)
+
+
+def test_a_law_is_called_by_its_name():
+    law = Candidate(
+        Expression.from_infix("0.5*y - 0.001*y**2"),
+        (9.0,),
+        (0.0,),
+        0.9,
+        1.0,
+        1.0,
+        covariance=np.diag([0.01, 0.00002, 0.0]) ** 2,
+        observed=(9.0, 480.0),
+    )
+    assert law.name is not None and law.name.law.name == "logistic growth (Verhulst)"
+    r, capacity = law.parameters
+    assert (r.value, capacity.value) == (pytest.approx(0.5), pytest.approx(500.0))
+    # K = a/b, so its relative errors add in squares.
+    assert r.standard_error == pytest.approx(0.01, rel=1e-3)
+    assert capacity.standard_error == pytest.approx(500 * math.hypot(0.02, 0.02), rel=1e-2)
+    assert str(law.named("g", "h")) == (
+        "logistic growth (Verhulst): r = 0.500 ± 0.010 /h, K = 500 ± 14 g"
+    )
+    strange = Expression.from_infix("exp(sin(y))")
+    nameless = dataclasses.replace(law, expression=strange, covariance=None)
+    assert nameless.name is None and nameless.parameters == ()

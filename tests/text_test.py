@@ -48,7 +48,8 @@ class TestText:
         lines = str(FOUND).splitlines()
         assert lines[0] == "dy/dt = 0.5321*y - 0.0008123*y**2"
         assert lines[1] == "with y = 1 at t = 0, R² = 0.99000, residual 0.1"
-        assert lines[2:5] == ["constants:", "  0.5321 ± 0.0034", "  -0.0008123 ± 0.0000021"]
+        heading = "constants, with standard errors that hold if this form is right:"
+        assert lines[2:5] == [heading, "  0.5321 ± 0.0034", "  -0.0008123 ± 0.0000021"]
         assert lines[5:7] == ["fixed points:", "  0 (unstable, beyond the data)"]
         assert lines[8].split() == ["rank", "probability", "R²", "complexity", "dy/dt", "="]
         assert lines[9] == "   1        90.0%   0.99000           9  0.5321*y - 0.0008123*y**2"

@@ -299,6 +299,7 @@ def _candidates(
             probability=share,
             held_out_rms=held_out[place],
             covariance=covariance(data, fit) if place < _WITH_UNCERTAINTY else None,
+            observed=(data.low, data.high),
         )
         for place, ((fit, score), share) in enumerate(zip(ranked, shares, strict=True))
     )

@@ -26,6 +26,7 @@ from jaxtyping import Float
 from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.reporting.result import Candidate, Result
+from nsode_jax.selection.naming import Name
 from nsode_jax.system.files import write_atomically
 
 FORMAT = "nsode_jax discovery"
@@ -39,6 +40,10 @@ _LONGEST_FORMULA = 10_000  # Characters,
 _MOST_TOKENS = 300  # and tokens: an endless sum would exhaust Python's stack later.
 
 _NOT_FINITE = ("nan", "inf", "-inf")
+
+
+_NAMED = 0.01
+"""Laws that are less probable are not worth the time of looking for a name."""
 
 
 class DiscoveryFileError(ValueError):
@@ -125,7 +130,25 @@ def _encode_candidate(candidate: Candidate) -> dict[str, Any]:
         if covariance is None
         else [[_encode(value) for value in row] for row in covariance],
         "origin": candidate.origin,
+        "observed": [_encode(value) for value in candidate.observed],
+        # For readers of the file; it follows from the rest.
+        "name": _encode_name(candidate.name) if candidate.probability >= _NAMED else None,
     }
+
+
+def _encode_name(name: Name | None) -> dict[str, Any] | None:
+    if name is None:
+        return None
+    parameters = [
+        {
+            "name": parameter.name,
+            "meaning": parameter.meaning,
+            "value": _encode(parameter.value),
+            "standard_error": _encode(parameter.standard_error),
+        }
+        for parameter in name.parameters
+    ]
+    return {"law": name.law.name, "parameters": parameters}
 
 
 # --- reading ---------------------------------------------------------------------
@@ -222,6 +245,9 @@ def _decode_candidate(value: Any, where: str, trajectories: int) -> Candidate:
         raise DiscoveryFileError(
             f"{where} has {len(end_times)} end_times for {trajectories} trajectories"
         )
+    observed = _field({"observed": ["nan", "nan"], **entry}, "observed", _list(_number), where)
+    if len(observed) != 2:
+        raise DiscoveryFileError(f"{where}.observed is not the smallest and the largest value")
     numbers = ("r2", "residual_rms", "score", "log_probability", "probability", "held_out_rms")
     return Candidate(
         expression=expression,
@@ -229,6 +255,7 @@ def _decode_candidate(value: Any, where: str, trajectories: int) -> Candidate:
         start_times=start_times,
         end_times=end_times,
         origin=_field(entry, "origin", _text, where),
+        observed=observed,
         converged=_field(entry, "converged", _boolean, where),
         covariance=_decode_covariance(entry, where, len(expression.constants)),
         **{name: _field(entry, name, _number, where) for name in numbers},

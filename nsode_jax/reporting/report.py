@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 import nsode_jax
 from nsode_jax.reporting import persistence
 from nsode_jax.reporting.analysis import Remark, find_fixed_points, residual_remark
+from nsode_jax.reporting.certainty import certainty_text
 from nsode_jax.reporting.documents import (
     Block,
     Bullets,
@@ -48,7 +49,13 @@ from nsode_jax.reporting.plot import (
     save,
 )
 from nsode_jax.reporting.result import Candidate, Result
-from nsode_jax.reporting.text import candidate_table, constants_as_shown, start_text, tried_text
+from nsode_jax.reporting.text import (
+    candidate_table,
+    constants_as_shown,
+    start_text,
+    tried_text,
+    unit_of,
+)
 
 HTML, MARKDOWN, JSON = "report.html", "report.md", "discovery.json"
 
@@ -148,6 +155,7 @@ def _content(
             + (f"The best {shown} of {total}:" if shown < total else f"All {total}:")
         ),
         candidate_table(result, _MOST_ROWS, wide=True),
+        *([Paragraph(f"How sure: {sure}")] if (sure := certainty_text(result)) else []),
         front,
         Heading("How it was made"),
         _made(result, source, options),
@@ -170,8 +178,22 @@ def _law(result: Result, names: _Names) -> list[Block]:
             f"R² = {r2_text(best.r2)}; residual (root mean square) {best.residual_rms:.3g}; "
             f"probability {probability_text(best.probability)}."
         ),
+        *_name(best, names),
         Paragraph("With all digits, to be copied:"),
         Code(best.infix),
+    ]
+
+
+def _name(best: Candidate, names: _Names) -> list[Block]:
+    """What the law is called, and its customary parameters."""
+    name = best.named(unit_of(names.value), unit_of(names.time))
+    if name is None:
+        return []
+    rows = tuple((str(parameter), parameter.meaning) for parameter in name.parameters)
+    others = f" It also equals: {', '.join(name.others)}." if name.others else ""
+    return [
+        Paragraph(f"Over the data this is {name.law.name} ({name.law.reference}).{others}"),
+        *([Table(("parameter", "meaning"), rows)] if rows else []),
     ]
 
 

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.reporting import callables, prediction, rounding, uncertainty
+from nsode_jax.selection.naming import Name, NamedParameter, name_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,6 +48,8 @@ class Candidate:
       origin: where the law comes from, such as "network", "library" or "user", and
         whether the search has changed it since; empty if unknown.
       end_times: the last time, per trajectory; empty if unknown.
+      observed: the smallest and the largest value of the data, in units of y; NaN if
+        unknown.
     """
 
     expression: Expression
@@ -65,6 +68,7 @@ class Candidate:
     )
     origin: str = ""
     end_times: tuple[float, ...] = ()
+    observed: tuple[float, float] = (math.nan, math.nan)
 
     @property
     def y0(self) -> float:
@@ -87,6 +91,32 @@ class Candidate:
     def complexity(self) -> int:
         """Number of operators, variables and constants."""
         return self.expression.complexity
+
+    @functools.cached_property
+    def name(self) -> Name | None:
+        """What science calls the law, with its customary parameters; None if nothing.
+
+        It counts over the range of the data only: there the named law equals this one.
+        """
+        return self.named("", "")
+
+    @property
+    def parameters(self) -> tuple[NamedParameter, ...]:
+        """The customary parameters of the law by its name; none if it has no name."""
+        return self.name.parameters if self.name else ()
+
+    def named(self, value_unit: str, time_unit: str) -> Name | None:
+        """The same with units of the parameters, from those of y and t, such as "g/L" and "h"."""
+        covariance = self.covariance
+        if covariance is not None and not np.isfinite(covariance).all():
+            covariance = None
+        return name_of(
+            self.expression,
+            *self.observed,
+            covariance,
+            value_unit=value_unit,
+            time_unit=time_unit,
+        )
 
     @functools.cached_property
     def rounded_constants(self) -> tuple[float, ...]:

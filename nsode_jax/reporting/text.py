@@ -6,6 +6,7 @@ import re
 
 from nsode_jax.expressions.operators import OPERATORS
 from nsode_jax.reporting.analysis import find_fixed_points
+from nsode_jax.reporting.certainty import certainty_text
 from nsode_jax.reporting.documents import (
     Block,
     Bullets,
@@ -29,14 +30,17 @@ from nsode_jax.reporting.rounding import NEGLIGIBLE, SHARE
 _SHOWN = 5
 """Candidates in the text of a result; its table holds all of them."""
 
+_UNIT = re.compile(r"[(\[]([^()\[\]]+)[)\]]\s*$")
+
 
 # --- the whole ---------------------------------------------------------------
 
 
 def as_text(result: Result) -> str:
-    """The result for a terminal: the best law, its constants, the next ones, tried laws, notes."""
+    """The result for a terminal: the best law, the next ones, how sure it is, notes."""
     lines = [law_text(result), "", table_text(result, _SHOWN)]
     lines += [f"({more})"] if (more := _rest(result)) else []
+    lines += [f"how sure: {sure}"] if (sure := certainty_text(result)) else []
     lines += [f"tried: {tried}"] if (tried := tried_text(result)) else []
     lines += [f"note: {note}" for note in result.notes]
     return "\n".join(lines)
@@ -54,8 +58,12 @@ def as_html(result: Result) -> str:
 
 
 def _blocks(result: Result, law: Block) -> list[Block]:
-    more, tried = _rest(result), tried_text(result)
-    remarks = (*([f"Tried: {tried}"] if tried else []), *(f"Note: {note}" for note in result.notes))
+    more, tried, sure = _rest(result), tried_text(result), certainty_text(result)
+    remarks = (
+        *([f"How sure: {sure}"] if sure else []),
+        *([f"Tried: {tried}"] if tried else []),
+        *(f"Note: {note}" for note in result.notes),
+    )
     return [
         law,
         Paragraph(f"with {fit_text(result.best)}"),
@@ -136,6 +144,8 @@ def law_text(result: Result, time_name: str = "t", value_name: str = "y") -> str
     t, y = _as_symbol(time_name), _as_symbol(value_name)
     formula = re.sub(r"\by\b", lambda _: y, best.rounded().infix)
     lines = [f"d{y}/d{t} = {formula}", f"with {fit_text(best, t, y)}"]
+    if name := best.named(unit_of(value_name), unit_of(time_name)):
+        lines.append(f"this is {name}")
     constants = [
         value_with_error(value, error)
         for value, error, *_ in constants_as_shown(best)
@@ -146,10 +156,17 @@ def law_text(result: Result, time_name: str = "t", value_name: str = "y") -> str
         kind = "stable" if point.stable else "unstable"
         where = "" if point.observed else ", beyond the data"
         points.append(f"{value_with_error(point.y, point.standard_error)} ({kind}{where})")
-    for name, entries in (("constants", constants), ("fixed points", points)):
+    errors = "constants, with standard errors that hold if this form is right"
+    for name, entries in ((errors, constants), ("fixed points", points)):
         if entries:
             lines += [f"{name}:", *(f"  {entry}" for entry in entries)]
     return "\n".join(lines)
+
+
+def unit_of(column: str) -> str:
+    """The unit in the name of a column, such as "h" of "time (h)" or "time [h]"; empty if none."""
+    found = _UNIT.search(column)
+    return found[1].strip() if found else ""
 
 
 def _as_symbol(name: str) -> str:

@@ -1,0 +1,49 @@
+"""One sentence on how sure one may be, from all candidates."""
+
+import math
+
+import pytest
+
+from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.expressions.expression import Expression
+from nsode_jax.reporting.certainty import certainty_text
+from nsode_jax.reporting.result import Candidate, Result
+
+
+def _text(*probabilities: float) -> str:
+    laws = tuple(
+        Candidate(Expression.from_infix("y"), (1.0,), (0.0,), 0.9, 0.1, 1.0, probability=p)
+        for p in probabilities
+    )
+    return certainty_text(Result(laws, (Trajectory([0, 1, 2], [1, 2, 4]),), (), 1.0))
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "expected"),
+    [
+        ((1.0,), "100.0% that the first form is right: it stands out."),
+        (
+            (0.8, 0.03, 0.02, 0.001),
+            "80.0% that the first form is right, 5.1% that one of 2 others is, "
+            "14.9% that none of those found is: it is the likeliest by far, but not certain.",
+        ),
+        (
+            (0.4, 0.3, 0.15),
+            "40.0% that the first form is right, 45.0% that one of 2 others is, "
+            "15.0% that none of those found is: the data do not tell it from 2 others.",
+        ),
+        (
+            (0.52, 0.48),
+            "52.0% that the first form is right, 48.0% that the other one is: "
+            "the data do not tell it from 1 other.",
+        ),
+        (
+            (0.2, *[0.05] * 13),
+            "20.0% that the first form is right, 65.0% that one of 13 others is, "
+            "15.0% that none of those found is: many forms fit about as well.",
+        ),
+        ((math.nan, 0.2), ""),
+    ],
+)
+def test_all_candidates_have_a_say(probabilities, expected):
+    assert _text(*probabilities) == expected
