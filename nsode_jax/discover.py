@@ -86,12 +86,15 @@ def _run(argv: Sequence[str] | None) -> int:
         return 1
     from nsode_jax.reporting.analysis import residual_remark
     from nsode_jax.reporting.certainty import certainty_text
+    from nsode_jax.reporting.next_measurement import next_measurement
     from nsode_jax.reporting.text import law_text, table_text, tried_text
 
     print(f"\n{table_text(discovery, options.candidates, _columns())}\n")
     print(law_text(discovery, *names))
     if sure := certainty_text(discovery):
         print(_remark("how sure", sure))
+    if advice := next_measurement(discovery):
+        print(_remark("to measure next", str(advice)))
     if tried := tried_text(discovery):
         print(_remark("tried", tried))
     if (residuals := residual_remark(discovery)).warns:

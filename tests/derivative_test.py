@@ -5,6 +5,7 @@ import pytest
 
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.evaluation.testsets import TEST_SETS
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.derivative import derivative_form
@@ -38,3 +39,11 @@ def test_there_are_always_as_many_nodes(nodes):
         assert form.nodes.shape == form.target.shape == (nodes,)
         assert form.operator.shape == (nodes, nodes)
         assert np.isfinite(form.residual(LOGISTIC))
+
+
+def test_a_steep_piece_between_too_few_points_does_not_hide_the_others():
+    problems = {str(problem.expression): problem for problem in TEST_SETS["iv-163-even"]()}
+    problem = problems["exp(cos(y)) + y"]
+    form = derivative_form(Dataset.of([Trajectory(problem.t, problem.solve())]))
+    assert form is not None and form.exact and form.floor >= 1e-5
+    assert form.residual(problem.expression) < form.floor

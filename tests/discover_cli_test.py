@@ -97,8 +97,9 @@ def test_a_law_is_found_and_drawn(calls, capsys, tmp_path):
         "  0 (unstable, beyond the data)",
         "  664.1 ± 7.1 (stable, beyond the data)",
     ]
-    sure, tried, note = lines[start + 8 : start + 11]
+    sure, advice, tried, note = lines[start + 8 : start + 12]
     assert sure.startswith("how sure: 97.5% that the first form is right")
+    assert advice.startswith("to measure next: 2 laws matter; they differ most at t = ")
     assert (tried, note) == ("tried: 3 laws.", "note: The fit was checked.")
     assert lines[-1] == "picture: yeast_growth_law.png"
     assert (tmp_path / "yeast_growth_law.png").read_bytes().startswith(b"\x89PNG")
@@ -233,7 +234,7 @@ def test_out_as_a_folder(calls, capsys, tmp_path, write, out):
     assert lines[-2:] == [f"report: {out}/report.html", f"JSON: {out}/discovery.json"]
     assert {path.name for path in folder.iterdir()} == {
         *("report.html", "report.md", "discovery.json"),
-        *("fit.png", "law.png", "residuals.png", "pareto.png"),
+        *("fit.png", "law.png", "residuals.png", "pareto.png", "next.png"),
     }
     assert Discovery.load(folder / "discovery.json").best.infix == LAWS[0].infix
     page = (folder / "report.html").read_text(encoding="utf-8")

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.reporting import persistence, tables, text
+from nsode_jax.reporting.next_measurement import NextMeasurement, next_measurement
 from nsode_jax.reporting.result import Result
 
 if TYPE_CHECKING:
@@ -58,6 +59,13 @@ class Discovery(Result):
         from nsode_jax.reporting.plot import plot  # Matplotlib is slow to import.
 
         return plot(self, path, time_name, value_name)
+
+    def next_measurement(self) -> NextMeasurement | None:
+        """Where one more observation would tell the candidates apart.
+
+        See `next_measurement.next_measurement`.
+        """
+        return next_measurement(self)
 
     def save(self, path: str | Path) -> None:
         """Writes everything to a JSON file; see `persistence.save`."""

@@ -39,6 +39,7 @@ from nsode_jax.reporting.formatting import (
     time_text,
     value_with_error,
 )
+from nsode_jax.reporting.next_measurement import draw_next, next_measurement
 from nsode_jax.reporting.plot import (
     draw_fit,
     draw_law,
@@ -135,7 +136,7 @@ def _content(
 ) -> list[Block]:
     notes = (*result.notes, *([remark.text] if remark.warns else []))
     shown, total = min(_MOST_ROWS, len(result.candidates)), len(result.candidates)
-    fit, law, left, front = pictures
+    fit, law, left, front, *after = pictures
     return [
         *_law(result, names),
         *([Heading("To be wary of"), Bullets(notes)] if notes else []),
@@ -157,6 +158,7 @@ def _content(
         candidate_table(result, _MOST_ROWS, wide=True),
         *([Paragraph(f"How sure: {sure}")] if (sure := certainty_text(result)) else []),
         front,
+        *([Heading("What to measure next"), *after] if after else []),
         Heading("How it was made"),
         _made(result, source, options),
         *_reading(saved),
@@ -300,7 +302,24 @@ def _pictures(result: Result, names: _Names, remark: Remark) -> tuple[Picture, .
             f"complexity {best.complexity} and residual {best.residual_rms:.3g}.",
             "What longer laws gain: residual over complexity.",
         ),
+        *_next(result, time),
     )
+
+
+def _next(result: Result, time: str) -> list[Picture]:
+    """Where the laws that matter part, if several do."""
+    advice = next_measurement(result)
+    if advice is None:
+        return []
+    last = float(result.trajectory.t[-1])
+    return [
+        Picture(
+            "next.png",
+            _png(lambda axes: draw_next(axes, advice, last, time)),
+            f"Differences between the predictions over {time}, in units of the noise.",
+            str(advice)[:1].upper() + str(advice)[1:],
+        )
+    ]
 
 
 def _png(draw: Callable) -> bytes:
