@@ -1,0 +1,151 @@
+"""Candidates for each equation of a system by itself, from its regression."""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import math
+
+import numpy as np
+from jaxtyping import Float
+
+from nsode_jax.dynamics.system import TIME, System
+from nsode_jax.expressions.expression import ExpressionError
+from nsode_jax.expressions.prefix import Prefix
+from nsode_jax.fitting.fit import Origin
+from nsode_jax.fitting.regression import Regression
+from nsode_jax.search.population import Draft, draft_laws
+from nsode_jax.search.sources import Proposal
+from nsode_jax.search.sparse import SparseConfig, SubsetSearch
+from nsode_jax.search.terms import MAX_DEGREE, functions, monomials, saturations, sum_of, waves
+from nsode_jax.search.variants import canonical_or_none
+from nsode_jax.selection.score import optimistic_score
+
+_OF_EACH_SIZE = 25
+"""Subsets of each number of terms whose constants are refined: one that is right may
+need its thresholds fitted before it shows."""
+
+_PEAKS = 2
+_FREQUENCIES = 400
+
+
+def draft_equations(
+    form: Regression, system: System, span: float, count: int, config: SparseConfig
+) -> list[Draft]:
+    """The best candidates for one equation.
+
+    Args:
+      form: its regression.
+      system: what its variables are.
+      span: of the times, from which frequencies are tried.
+      count: most candidates.
+      config: of the searches.
+
+    Returns:
+      Fitted sums of terms, best first.
+    """
+    drafts: dict[str, Draft] = {}
+    for terms in libraries(form, system, span):
+        search = SubsetSearch(form, terms, system.variables)
+        search.run(config)
+        best = min((draft.score for draft in drafts.values()), default=math.inf)
+        found = _drafts(search, form, system, best)
+        for draft in heapq.nsmallest(3 * count, found, key=lambda draft: draft.score):
+            canonical = canonical_or_none(draft.expression)
+            if canonical is None:
+                continue
+            key = canonical.skeleton.unsigned_key
+            if key not in drafts or draft.score < drafts[key].score:
+                drafts[key] = dataclasses.replace(draft, expression=canonical)
+    return sorted(drafts.values(), key=lambda draft: draft.score)[:count]
+
+
+def libraries(form: Regression, system: System, span: float) -> list[list[Prefix]]:
+    """Lists of terms that are searched one after the other, simple ones by themselves first."""
+    values = np.atleast_2d(form.nodes)
+    lasting = (*system.states, *system.inputs)
+    simple = monomials(system.variables, MAX_DEGREE)
+    if system.explicit_time:
+        frequencies = peaks(form, system, span)
+        simple = simple + waves(frequencies, lasting, TIME)
+    low = monomials(system.variables, 2)
+    bent = saturations(lasting, values[: len(lasting)])
+    return [simple, low + functions(lasting), low + bent, simple + functions(lasting) + bent]
+
+
+def peaks(form: Regression, system: System, span: float) -> list[float]:
+    """Angular frequencies of waves in time that explain most beside linear terms.
+
+    A periodogram of the regression: what a wave of each frequency explains of the target
+    that the variables and a constant do not.
+    """
+    time = np.atleast_2d(form.nodes)[-1]
+    fixed = [np.ones_like(time), *np.atleast_2d(form.nodes)[:-1]]
+    base, _ = np.linalg.qr(form.operator @ np.array(fixed).T)
+    left = form.target - base @ (base.T @ form.target)
+    grid = np.linspace(0.5, min(form.count, _FREQUENCIES) / 2, 2 * _FREQUENCIES) * np.pi / span
+    explained = np.array([_explained(form, base, left, time, w) for w in grid])
+    inner = np.r_[False, (explained[1:-1] >= np.maximum(explained[:-2], explained[2:])), False]
+    order = sorted(np.flatnonzero(inner), key=lambda i: -explained[i])
+    return [_climbed(form, base, left, time, grid[i], grid[1] - grid[0]) for i in order[:_PEAKS]]
+
+
+def _explained(
+    form: Regression,
+    base: Float[np.ndarray, "rows terms"],
+    left: Float[np.ndarray, " rows"],
+    time: Float[np.ndarray, " nodes"],
+    frequency: float,
+) -> float:
+    pair = form.operator @ np.array([np.cos(frequency * time), np.sin(frequency * time)]).T
+    pair = pair - base @ (base.T @ pair)
+    found, *_ = np.linalg.lstsq(pair, left, rcond=1e-9)
+    return float((pair @ found) @ left)
+
+
+def _climbed(
+    form: Regression,
+    base: np.ndarray,
+    left: np.ndarray,
+    time: np.ndarray,
+    start: float,
+    step: float,
+) -> float:
+    """The frequency of the peak, to a hundredth of the step."""
+    best = start
+    while step > 0.005 * start / form.count and step > 1e-6 * start:
+        options = (best - step / 2, best, best + step / 2)
+        best = max(options, key=lambda w: _explained(form, base, left, time, w))
+        step /= 2
+    return float(best)
+
+
+def _drafts(search: SubsetSearch, form: Regression, system: System, count: int) -> list[Draft]:
+    chosen = dict.fromkeys(search.best(2 * count))
+    by_size: dict[int, list] = {}
+    for subset in search.best(len(search.scores)):
+        same = by_size.setdefault(len(subset), [])
+        if subset and len(same) < _OF_EACH_SIZE:
+            same.append(subset)
+            chosen[subset] = None
+    origin = Origin("terms")
+    linear, other = [], []
+    for subset in chosen:
+        if not subset:
+            continue
+        coefficients, error = search.error(subset)
+        terms = [search.terms[i] for i in sorted(subset)]
+        try:
+            law = sum_of(terms, coefficients, system.variables)
+        except ExpressionError:
+            continue
+        value = optimistic_score(law, error, form.count, form.floor)
+        linear.append(Draft(law, error, value, origin))
+        if any(_has_thresholds(term) for term in terms) and search.least(subset) < best:
+            other.append(Proposal(law, origin))
+    return linear + draft_laws(form, other)
+
+
+def _has_thresholds(term: Prefix) -> bool:
+    """Whether there are constants in a term that only a fit can tell."""
+    return any(not isinstance(token, str) and token not in (0.0, 1.0, 2.0, 3.0) for token in term)
