@@ -4,7 +4,7 @@
 
 Each field of the catalogue is left out in turn; its laws are then priced in nats by
 `Prior` without that field, by its model of operators alone, by a uniform choice among all
-tokens, and by the flat price of `selection/score.py`. Laws count by their frequency and,
+tokens, and by a flat price for each. Laws count by their frequency and,
 in a second table, all alike. The last lines show from which values `NAMED_SHARE`,
 `OTHER_SIGNS_SHARE` and `CONCENTRATION` were chosen: the mean of the logarithm of the
 held-out probability, in nats.
@@ -29,9 +29,9 @@ from nsode_jax.selection.prior import (
     Prior,
     corpus,
 )
-from nsode_jax.selection.score import TOKEN_COST
 
 _ALL_TOKENS = 15
+_FLAT = 1.5
 _SHARES = np.linspace(0.02, 0.98, 49)
 
 
@@ -52,9 +52,9 @@ def held_out(concentration: float) -> Iterable[tuple[NamedLaw, Form, float, floa
 
 
 def flat_nats(law: NamedLaw) -> float:
-    """What the score asked for a law before: 1.5 nats for each of its weighted tokens."""
+    """A flat price: 1.5 nats for each of the weighted tokens."""
     expression = law.formula.with_values(law.draw(np.random.default_rng(0)))
-    return in_arbitrary_units(expression)[0] * TOKEN_COST / 2
+    return in_arbitrary_units(expression)[0] * _FLAT
 
 
 def mean_log(rows: list, weights: np.ndarray, named: float, signs: float) -> float:

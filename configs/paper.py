@@ -25,24 +25,26 @@ from nsode_jax.config import defaults
 def get_config() -> ConfigDict:
     """Every field that differs from the defaults, which are the paper's."""
     config = defaults()
-    config.generation.update(num_skeletons=225_000)
-    config.model.update(
-        num_points=1024,
-        patch_size=1,
-        max_length=64,
-        layers=6,
-        heads=16,
-        width=512,
-        hidden_width=2048,
-        norm="post",
-        derivative_channel=False,
-    )
-    config.training.update(
-        dataset="nsode/paper",
-        batch_size=600,
-        learning_rate=1e-4,
-        warmup_steps=10_000,
-        schedule="constant",
-        steps=1_890_000,
+    config.update(
+        generation=dict(num_skeletons=225_000),
+        model=dict(
+            num_points=1024,
+            patch_size=1,
+            max_length=64,
+            layers=6,
+            heads=16,
+            width=512,
+            hidden_width=2048,
+            norm="post",
+            derivative_channel=False,
+        ),
+        training=dict(
+            dataset="nsode/paper",
+            batch_size=600,
+            learning_rate=1e-4,
+            warmup_steps=10_000,
+            schedule="constant",
+            steps=1_890_000,
+        ),
     )
     return config

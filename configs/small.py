@@ -19,26 +19,28 @@ from nsode_jax.configs import base
 def get_config() -> ConfigDict:
     """A model for a CPU, and a prior that it can learn."""
     config = base.get_config()
-    config.generation.update(
-        num_skeletons=100_000,  # The first ones of the bank: simpler ones count for more.
-        max_complexity=27,
-        initial_values_per_ode=4,
-        min_time=0.0,
-        heavy_initial_share=0.0,
-        rescaled_share=0.0,
-        fresh_law_share=0.5,
-    )
-    config.prior.update(max_operators=5, size_weights=(1.0, 1.0, 1.0, 1.0, 1.0), min_constant=1e-2)
-    config.corruption.update(sparse_share=0.4, dropped_share=0.0, window_share=0.25)
-    config.model.update(max_length=28, layers=4, heads=4, width=128, hidden_width=512)
-    config.training.update(
-        batch_size=128,
-        length_multiple=4,
-        optimizer="muon",
-        learning_rate=1.2e-3,
-        warmup_steps=300,
-        schedule="constant",
-        steps=9_000,
-        decay_steps=1_500,
+    config.update(
+        generation=dict(
+            num_skeletons=100_000,  # The first ones of the bank: simpler ones count for more.
+            max_complexity=27,
+            initial_values_per_ode=4,
+            min_time=0.0,
+            heavy_initial_share=0.0,
+            rescaled_share=0.0,
+            fresh_law_share=0.5,
+        ),
+        prior=dict(max_operators=5, size_weights=(1.0, 1.0, 1.0, 1.0, 1.0), min_constant=1e-2),
+        corruption=dict(sparse_share=0.4, dropped_share=0.0, window_share=0.25),
+        model=dict(max_length=28, layers=4, heads=4, width=128, hidden_width=512),
+        training=dict(
+            batch_size=128,
+            length_multiple=4,
+            optimizer="muon",
+            learning_rate=1.2e-3,
+            warmup_steps=300,
+            schedule="constant",
+            steps=9_000,
+            decay_steps=1_500,
+        ),
     )
     return config

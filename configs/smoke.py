@@ -11,41 +11,41 @@ from nsode_jax.config import defaults
 def get_config() -> ConfigDict:
     """As small as still trains."""
     config = defaults()
-    config.generation.update(
-        num_skeletons=40,
-        simplify=False,
-        max_complexity=15,
-        constants_per_skeleton=2,
-        max_constants_per_skeleton=8,
-        initial_values_per_ode=3,
-        known_test_skeletons=False,
-        validation_share=0.2,
-    )
-    config.prior.update(
-        max_operators=3, size_weights=(1.0, 1.0, 1.0), law_share=0.5, max_exponent=4.0
-    )
-    config.solver.update(num_points=64, max_value=100.0)
-    config.corruption.update(noisy_share=0.5, sparse_share=0.5)
-    config.model.update(
-        num_points=32,
-        patch_size=8,
-        max_length=16,
-        layers=1,
-        heads=2,
-        width=32,
-        hidden_width=64,
-        norm="pre",
-        derivative_channel=True,
-    )
-    config.training.update(
-        dataset="nsode/smoke",
-        batch_size=8,
-        learning_rate=3e-3,
-        warmup_steps=5,
-        steps=30,
-        log_every=5,
-        validate_every=15,
-        validation_batches=1,
-        save_every=15,
+    config.update(
+        generation=dict(
+            num_skeletons=40,
+            simplify=False,
+            max_complexity=15,
+            constants_per_skeleton=2,
+            max_constants_per_skeleton=8,
+            initial_values_per_ode=3,
+            known_test_skeletons=False,
+            validation_share=0.2,
+        ),
+        prior=dict(max_operators=3, size_weights=(1.0, 1.0, 1.0), law_share=0.5, max_exponent=4.0),
+        solver=dict(num_points=64, max_value=100.0),
+        corruption=dict(noisy_share=0.5, sparse_share=0.5),
+        model=dict(
+            num_points=32,
+            patch_size=8,
+            max_length=16,
+            layers=1,
+            heads=2,
+            width=32,
+            hidden_width=64,
+            norm="pre",
+            derivative_channel=True,
+        ),
+        training=dict(
+            dataset="nsode/smoke",
+            batch_size=8,
+            learning_rate=3e-3,
+            warmup_steps=5,
+            steps=30,
+            log_every=5,
+            validate_every=15,
+            validation_batches=1,
+            save_every=15,
+        ),
     )
     return config

@@ -23,15 +23,13 @@ from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError, count
 # JAX and the model are imported only once the input is known to be good, so that
 # a mistyped file name is answered at once.
 from nsode_jax.reporting.formatting import time_text
+from nsode_jax.search.effort import EFFORTS, SOURCES
 from nsode_jax.tables.table import Measurements, read_measurements
 
 if TYPE_CHECKING:
     from nsode_jax.reporting.discovery import Discovery
 
 PROGRAM = "nsode_jax.discover"
-# Of the pipeline, which is slow to import.
-EFFORTS = ("fast", "default", "thorough")
-SOURCES = ("network", "named laws", "enumeration", "library")
 PICTURES = (".png", ".pdf", ".svg")
 NARROWEST = 80  # Columns for which tables and notes are set on a terminal.
 
@@ -75,7 +73,7 @@ def _run(argv: Sequence[str] | None) -> int:
     trajectories, notes, names = read.trajectories, read.notes, read.names
     output = _output(options.file, options.out)
     for note in notes:
-        print(_note(note))
+        print(_remark("note", note))
     points = count(sum(len(trajectory) for trajectory in trajectories), "point")
     start = min(trajectory.t[0] for trajectory in trajectories)
     end = max(trajectory.t[-1] for trajectory in trajectories)
@@ -83,16 +81,18 @@ def _run(argv: Sequence[str] | None) -> int:
     span = f"from {time_text(start)} to {time_text(end)}"
     print(f"{points} of {names[1]} over {names[0]} {span}{several}", flush=True)
 
-    discovery = _discover(trajectories, options)
+    discovery = _discover(read, options)
     if discovery is None:
         return 1
-    from nsode_jax.reporting.text import law_text, table_text
+    from nsode_jax.reporting.text import law_text, table_text, tried_text
 
     print(f"\n{table_text(discovery, options.candidates, _columns())}\n")
     print(law_text(discovery, *names))
+    if tried := tried_text(discovery):
+        print(_remark("tried", tried))
     for note in discovery.notes:
         if note not in notes:
-            print(_note(note))
+            print(_remark("note", note))
     # The report is to tell too what was done to the file.
     all_notes = tuple(dict.fromkeys((*notes, *discovery.notes)))
     _write(dataclasses.replace(discovery, notes=all_notes), output, *names, options)
@@ -144,7 +144,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add(
         "--effort",
-        choices=EFFORTS,
+        choices=tuple(EFFORTS),
         default="default",
         help="how hard to search: fast, default, or thorough, which takes minutes (%(default)s)",
     )
@@ -204,6 +204,11 @@ def _parser() -> argparse.ArgumentParser:
         help="most operators, variables and constants of a law",
     )
     add(
+        "--robust",
+        action="store_true",
+        help="values far from the law count less, for data with outliers",
+    )
+    add(
         "--seed",
         type=_whole(0, 2**32 - 1),
         default=0,
@@ -258,7 +263,7 @@ def _law(text: str) -> str:
 # --- the search --------------------------------------------------------------
 
 
-def _discover(trajectories: Sequence[Trajectory], options: argparse.Namespace) -> Discovery | None:
+def _discover(read: Measurements, options: argparse.Namespace) -> Discovery | None:
     """What was found; None, after a line on stderr, if no law was."""
     progress = _Progress(sys.stderr)
     progress("loading")
@@ -269,7 +274,7 @@ def _discover(trajectories: Sequence[Trajectory], options: argparse.Namespace) -
     keep_compiled_programs()
     try:
         discovery = discover(
-            *_as_given(trajectories),
+            *_as_given(read.trajectories),
             weights=options.weights,
             effort=options.effort,
             beams=options.beams,
@@ -278,6 +283,8 @@ def _discover(trajectories: Sequence[Trajectory], options: argparse.Namespace) -
             candidates=options.laws,
             operators=options.operators,
             max_symbols=options.max_symbols,
+            robust=options.robust,
+            limits=read.limits if any(limit.t.size for limit in read.limits) else (),
             seed=options.seed,
             progress=progress,
         )
@@ -332,15 +339,15 @@ class _Progress:
 # --- what is printed ---------------------------------------------------------
 
 
-def _note(text: str) -> str:
-    """A note, broken between words on a terminal; one line elsewhere, where it may be searched."""
-    columns = _columns()
+def _remark(kind: str, text: str) -> str:
+    """Broken between words on a terminal; one line elsewhere, where it may be searched."""
+    columns, remark = _columns(), f"{kind}: {text}"
     if columns is None:
-        return f"note: {text}"
+        return remark
     return textwrap.fill(
-        f"note: {text}",
+        remark,
         min(columns, 100),
-        subsequent_indent="      ",
+        subsequent_indent=" " * len(f"{kind}: "),
         break_long_words=False,
         break_on_hyphens=False,
     )
@@ -440,6 +447,8 @@ def _chosen(options: argparse.Namespace) -> dict[str, object]:
         chosen["sources"] = ", ".join(options.sources)
     if options.operators is not None:
         chosen["operators"] = ", ".join(options.operators) or "none"
+    if options.robust:
+        chosen["robust"] = True
     if options.laws:
         chosen["tried"] = "; ".join(options.laws)
     return chosen

@@ -28,6 +28,7 @@ from nsode_jax.evaluation.report import write_report
 from nsode_jax.evaluation.results import Data, ReportError
 from nsode_jax.evaluation.runner import EvaluationError, Task, run
 from nsode_jax.evaluation.testsets import TEST_SETS
+from nsode_jax.search.effort import EFFORTS
 
 _TIME_LIMIT = 3600.0
 
@@ -38,8 +39,6 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    from nsode_jax.discovery.pipeline import EFFORTS  # JAX is slow to import.
-
     parser = _Parser(
         prog="python -m nsode_jax.evaluate",
         description=__doc__,

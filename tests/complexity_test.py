@@ -1,9 +1,15 @@
 """What counts as complex, as it is written and in arbitrary units."""
 
+import numpy as np
 import pytest
 
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.selection.complexity import in_arbitrary_units, weighted_complexity
+from nsode_jax.selection.complexity import (
+    fitted_exponents,
+    in_arbitrary_units,
+    tangents,
+    weighted_complexity,
+)
 
 
 @pytest.mark.parametrize(
@@ -46,3 +52,33 @@ def test_weighted_complexity(text, expected):
 )
 def test_complexity_and_constants_in_arbitrary_units(text, expected):
     assert in_arbitrary_units(Expression.from_infix(text)) == expected
+
+
+Y = np.linspace(0.5, 2.0, 7)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0.5*y - 3*y**2", [0.5 * Y, -3 * Y**2]),
+        ("y - 3*y**2", [-3 * Y**2, Y]),  # The factor of y is not written.
+        ("y**1.7", [1.7 * np.log(Y) * Y**1.7, Y**1.7]),
+        ("exp(y)", [np.exp(Y), Y * np.exp(Y)]),
+        ("sqrt(y)", [np.sqrt(Y)]),
+    ],
+)
+def test_tangents_span_the_laws_nearby(text, expected):
+    law = Expression.from_infix(text)
+    found = tangents(law, in_arbitrary_units(law)[1], Y)
+    assert found.shape == (len(expected), Y.size)
+    # The same directions: neither adds to the rank of the other.
+    both = np.concatenate([found, np.array(expected)])
+    singular = np.linalg.svd(both, compute_uv=False)
+    assert (singular > 1e-6 * singular[0]).sum() == len(expected)
+    written = len(law.constants) - text.count("**2")
+    np.testing.assert_allclose(found[:written], np.array(expected)[:written], rtol=1e-6)
+
+
+def test_exponents_that_were_fitted():
+    law = Expression.from_infix("2.5*y**2 - 3.1*y**1.38 + exp(0.7*y)**3")
+    assert fitted_exponents(law) == [1.38]

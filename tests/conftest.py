@@ -26,7 +26,7 @@ from jaxtyping import install_import_hook  # noqa: E402
 
 # In tests the calls of these modules are checked against their types and shapes. Others join
 # this list as their hints become true; none leaves it.
-CHECKED = ("decoding.grammar", "dynamics.corrupt", "modeling.attention", "system")
+CHECKED = ("decoding.grammar", "dynamics.corrupt", "modeling.attention", "system", "tables")
 install_import_hook([f"nsode_jax.{room}" for room in CHECKED], "typechecking.typechecker")
 
 # Grain's worker processes and TFDS read absl flags, which nothing parses here.

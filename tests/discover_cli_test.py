@@ -53,7 +53,7 @@ def calls(monkeypatch, tmp_path):
         progress("decoding", 0.0)
         progress("decoding", 0.5)
         progress("fitting", 0.0)
-        return Discovery(LAWS, (Trajectory(t, y),), ("The fit was checked.",), 1.5)
+        return Discovery(LAWS, (Trajectory(t, y),), ("The fit was checked.",), 1.5, ("3 laws",))
 
     monkeypatch.setattr(pipeline, "discover", discover)
     return asked
@@ -97,7 +97,7 @@ def test_a_law_is_found_and_drawn(calls, capsys, tmp_path):
         "  0 (unstable, beyond the data)",
         "  664.1 ± 7.1 (stable, beyond the data)",
     ]
-    assert "note: The fit was checked." in lines
+    assert lines[start + 8 : start + 10] == ["tried: 3 laws.", "note: The fit was checked."]
     assert lines[-1] == "picture: yeast_growth_law.png"
     assert (tmp_path / "yeast_growth_law.png").read_bytes().startswith(b"\x89PNG")
     # One line per stage, however often it is reported.
@@ -112,6 +112,8 @@ def test_a_law_is_found_and_drawn(calls, capsys, tmp_path):
         candidates=[],
         operators=None,
         max_symbols=None,
+        robust=False,
+        limits=(),
         seed=0,
     )
 
@@ -178,22 +180,17 @@ def test_a_message_after_progress_has_a_line_of_its_own(calls, monkeypatch):
 
 def test_notes_are_broken_between_words_on_a_terminal(monkeypatch):
     note = "word " * 40
-    assert cli._note(note) == "note: " + note
+    assert cli._remark("note", note) == "note: " + note
     monkeypatch.setattr(cli, "_columns", lambda: 80)
-    lines = cli._note(note).splitlines()
+    lines = cli._remark("note", note).splitlines()
     assert len(lines) == 3 and all(len(line) <= 80 for line in lines)
     assert lines[0].startswith("note: word") and lines[1].startswith("      word")
-
-
-def test_the_efforts_and_sources_are_those_of_the_pipeline():
-    assert cli.EFFORTS == tuple(pipeline.EFFORTS)
-    assert cli.SOURCES == pipeline.SOURCES
 
 
 def test_options_reach_the_pipeline(calls, capsys, write, tmp_path):
     path = write(T + 1, header="a,b\n")
     options = "--time b --value a --weights tiny --effort thorough --beams 7 --samples 0 --seed 3"
-    options += " --sources network --try 0.5*y --try y-y**2"
+    options += " --sources network --try 0.5*y --try y-y**2 --robust"
     out = str(tmp_path / "new" / "report")
     assert cli.main([path, *options.split(), "--candidates", "1", "--out", out]) == 0
     out = capsys.readouterr().out
@@ -207,12 +204,14 @@ def test_options_reach_the_pipeline(calls, capsys, write, tmp_path):
         candidates=["0.5*y", "y-y**2"],
         operators=None,
         max_symbols=None,
+        robust=True,
+        limits=(),
         seed=3,
     )
     assert "\n   1  " in out and "\n   2  " not in out
     report = (tmp_path / "new" / "report" / "report.md").read_text(encoding="utf-8")
     chosen = "effort = thorough, beams = 7, samples = 0, weights = tiny, seed = 3, "
-    chosen += r"sources = network, tried = 0.5\*y; y-y\*\*2"  # As Markdown needs it.
+    chosen += r"sources = network, robust = True, tried = 0.5\*y; y-y\*\*2"  # As Markdown needs it.
     assert f"Options: {chosen}" in report
 
 

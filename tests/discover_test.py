@@ -22,6 +22,8 @@ from nsode_jax.fitting.trajectory_fitting import covariance, fit_trajectories
 from nsode_jax.reporting.result import Candidate
 from nsode_jax.search.network import NetworkSource
 from nsode_jax.search.sources import Proposal, Proposals
+from nsode_jax.selection.form import form_of
+from nsode_jax.selection.score import unseen_probability
 
 # Growth of a yeast culture, measured hourly (Carlson, 1913), in arbitrary units.
 YEAST_TIME = np.arange(19.0)
@@ -231,11 +233,26 @@ def test_constants_come_with_their_uncertainty():
 
 
 def test_a_discovery_reports_weights_and_errors(yeast):
-    assert sum(candidate.probability for candidate in yeast.candidates) == pytest.approx(1.0)
+    told = sum(candidate.probability for candidate in yeast.candidates)
+    unseen = unseen_probability(yeast.best.residual_rms / YEAST.std())
+    assert told + unseen == pytest.approx(1.0) and 0 < unseen < 0.2
     slope, exponent, rate = yeast.best.standard_errors
     assert exponent == 0.0
     assert 0.0 < rate < 0.03 and 0.0 < slope < 1e-4
     assert yeast.pareto_front[0].complexity < yeast.best.complexity
+
+
+def test_ten_noisy_points_of_an_approach_to_a_limit():
+    """A straight line (R2 0.86) must not be sure to be right; an F test rejects it at 0.01."""
+    x = [113.08, 140.71, 178.91, 209.32, 243.03, 274, 322.8, 374.4, 408.18, 462.36]
+    y = [9592, 9508, 9394, 9277, 9114, 8919, 8937, 8915, 8780, 8872]
+    found = discover(x, y, effort="fast", sources=("named laws", "library"))
+    told = {form_of(c.expression): c.probability for c in found.candidates}
+    laws = ("53.8 - 0.0062*y", "-2.3", "-0.3*y")
+    approach, *straight = (form_of(Expression.from_infix(law)) for law in laws)
+    assert told[approach] == max(told.values()) and 0.15 < told[approach] < 0.6
+    assert sum(told.get(key, 0.0) for key in straight) < 0.2
+    assert not any("do not trust" in note for note in found.notes)
 
 
 def test_a_diverging_candidate_comes_last():
@@ -441,6 +458,7 @@ def test_a_source_of_ones_own():
     found = _quick(YEAST_TIME, YEAST * 1e9, sources=[Guesses()])
     assert found.best.r2 > 0.99
     assert {candidate.origin.split(",")[0] for candidate in found.candidates} == {"guesses"}
+    assert found.tried == ("a guess",)
 
 
 # --- numbers as people have them -----------------------------------------------------------

@@ -106,12 +106,12 @@ def test_parameters_mirror_discover(finds):
     calls = finds("-y")
     given = {"weights": "mine", "effort": "fast", "beams": 3, "samples": 4}
     given |= {"sources": ["library"], "candidates": ["y - y**2"]}
-    given |= {"operators": ["exp"], "max_symbols": 7}
+    given |= {"operators": ["exp"], "max_symbols": 7, "robust": True}
     assert set(given) | {"random_state"} == set(NSODERegressor().get_params())
     NSODERegressor(random_state=5, **given).fit(T, np.exp(-T))
     assert calls[0][2] == given | {"seed": 5}
     known = inspect.signature(discover).parameters
-    assert set(calls[0][2]) == set(known) - {"t", "y", "progress"}
+    assert set(calls[0][2]) == set(known) - {"t", "y", "limits", "progress"}
     for name, value in NSODERegressor().get_params().items():
         assert value == known["seed" if name == "random_state" else name].default
 
@@ -234,9 +234,9 @@ def test_numbers_mean_what_they_show(finds, dtype):
     t = 0.1 * np.arange(9)
     NSODERegressor().fit(t.astype(dtype)[:, None], y.astype(dtype))
     NSODERegressor().fit([t.astype(dtype)] * 2, [y.astype(dtype)] * 2)
-    assert_array_equal(calls[0][1], y)
+    assert_array_equal(calls[0][1][0], y)
     assert_array_equal(calls[1][1][1], y)
-    assert calls[0][0].dtype == np.float64
+    assert calls[0][0][0].dtype == np.float64
 
 
 # --- data that tell no law -----------------------------------------------------------------

@@ -114,9 +114,9 @@ def test_batches_come_in_order_and_leave_out_what_is_too_large():
     batches = list(batches_of(guesses))
     assert np.concatenate([batch.guesses for batch in batches]).tolist() == [2, 0]
     form = _integral_form([_data("decay")])
-    ((batch, constants, errors),) = fit_batches(form, batches)
-    assert batch is batches[0] and len(constants) == len(errors) == 2
-    assert np.isfinite(errors).all()
+    (fitted,) = fit_batches(form, batches)
+    assert fitted.guesses is batches[0].guesses and len(fitted.constants) == 2
+    assert np.isfinite(fitted.residuals).all()
     _, alone = fit_laws(form, guesses)
-    np.testing.assert_array_equal(alone[[2, 0]], errors)
+    np.testing.assert_array_equal(alone[[2, 0]], fitted.residuals)
     assert np.isinf(alone[1])

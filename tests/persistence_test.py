@@ -53,7 +53,7 @@ def discovery():
         Candidate(Expression(("y",)), (0.5, 1.5), (0.0, 1.0), 0.5, 0.5, 0.5,
                   covariance=np.zeros((0, 0))),
     )  # fmt: skip
-    return Discovery(laws, trajectories, ("A note: “α” & \n.",), 0.7)
+    return Discovery(laws, trajectories, ("A note: “α” & \n.",), 0.7, ("all 7 laws", "“β”"))
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ class TestRoundTrip:
         before = discovery()
         assert_same(before, Discovery.load(file), "discovery")
         # A field that nothing sets would come back whether it is saved or not.
-        for thing in (before.candidates[0], before.trajectories[1]):
+        for thing in (before, before.candidates[0], before.trajectories[1]):
             for field in dataclasses.fields(thing):
                 assert not is_default(getattr(thing, field.name), field), field.name
 
@@ -117,6 +117,10 @@ class TestRoundTrip:
         assert_same(tuple(laws), after.candidates, "candidates")
         for one, other in zip(before.trajectories, after.trajectories, strict=True):
             assert_same(dataclasses.replace(one, noise=None), other, "trajectory")
+
+    def test_a_file_from_before_it_was_kept_what_was_tried(self, file):
+        older = load(changed(file, lambda content: content.pop("tried")))
+        assert_same(dataclasses.replace(discovery(), tried=()), Discovery(**vars(older)), "older")
 
     def test_is_the_same_file_again(self, file, tmp_path):
         save(load(file), tmp_path / "again.json")
@@ -205,6 +209,7 @@ class TestDamage:
             (lambda c: c.update(candidates=[]), "no candidates"),
             (lambda c: c.update(candidates=[7]), r"candidates\[0\] is not an object"),
             (lambda c: c.update(trajectories=[]), "no trajectories"),
+            (lambda c: c.update(tried=["all", 7]), r"tried\[1\] is not text"),
             (lambda c: c["trajectories"][0].pop("y"), r"trajectories\[0\].y is missing"),
             (lambda c: c["trajectories"][0].update(t=[0.0]), "as many times as values"),
             (lambda c: c["trajectories"][0]["t"].reverse(), "strictly increasing"),

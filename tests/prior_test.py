@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import numpy as np
 import pytest
 
 from nsode_jax.expressions.expression import Expression
@@ -15,8 +16,11 @@ from nsode_jax.selection.prior import (
     corpus,
     log_prior,
     tokens_in_context,
+    written_log_prior,
 )
-from nsode_jax.selection.score import TOKEN_COST
+
+FLAT = 1.5
+"""Nats for each token."""
 
 
 def _log_prior(text: str, prior: Prior | None = None) -> float:
@@ -121,7 +125,26 @@ def test_laws_of_a_field_left_out_cost_less_than_a_flat_price_per_token():
                 form = min(law.forms)
                 nats -= prior.operators.log_probability(form)
                 tokens += len(form)
-    assert nats / tokens < 0.8 * TOKEN_COST / 2
+    assert nats / tokens < 0.8 * FLAT
+
+
+def test_draws_follow_the_model():
+    """Of its own draws a model expects its own cross-entropy, and none is too long."""
+    model, rng = Prior.load().operators, np.random.default_rng(0)
+    drawn = [form for form in (model.draw(rng, 9) for _ in range(2000)) if form is not None]
+    assert max(map(len, drawn)) <= 9
+    share = drawn.count(("y",)) / 2000
+    assert share == pytest.approx(math.exp(model.log_probability(("y",))), abs=0.02)
+
+
+def test_a_law_is_priced_as_it_is_written():
+    model = Prior.load().operators
+    for text, form in (
+        ("-2.5*y**3", "mul -c pow y 3"),
+        ("y**1.7 - sqrt(y)", "add mul c pow y c mul c sqrt y"),
+    ):
+        law = Expression.from_infix(text)
+        assert written_log_prior(law) == model.log_probability(tuple(form.split()))
 
 
 def test_what_was_seen_is_likelier():

@@ -3,13 +3,17 @@
 import math
 
 import numpy as np
+import pytest
 
+from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.dataset import Dataset
+from nsode_jax.fitting.derivative import derivative_form
 from nsode_jax.fitting.fit import USER, Fit, Origin
 from nsode_jax.fitting.integral import integral_form
 from nsode_jax.selection.ranking import rank
+from nsode_jax.selection.score import scores
 
 T = np.linspace(0.0, 4.0, 50)
 DATA = Dataset.of([Trajectory(T, 0.3 + np.exp(-T) * math.pi)])
@@ -74,7 +78,8 @@ def test_digits_that_nobody_measured_do_not_buy_a_long_formula():
     short, long = "0.3 - 1.1*y", "0.3 - 1.1*y + 0.01*sin(0.3*y) + 0.2*exp(-0.7*y)"
     assert _order(_fit(short, 3e-5), _fit(long, 3e-6))[0] == short
     # In noise the same ratio is evidence.
-    assert _order(_fit(short, 3e-1), _fit(long, 3e-2))[0] == long
+    worse, better = scores([_fit(short, 3e-1), _fit(long, 3e-2)], DATA, FORM)
+    assert better < worse
 
 
 def test_a_law_that_was_asked_for_stays():
@@ -98,3 +103,24 @@ def test_the_best_fit_of_a_law_that_was_asked_for_bears_its_origin():
     ranked = rank([_fit("-1.1*y", 0.1), _fit("-3.3*y", 0.5, Origin(USER))], DATA, FORM)
     ((fit, _),) = ranked
     assert fit.expression.infix == "-1.1*y" and fit.origin == Origin(USER)
+
+
+@pytest.mark.parametrize(
+    ("plain", "fitted", "y0"),
+    [
+        ("y - 6", "1.0000000001*y - 6.0000000002", 3.0),
+        ("exp(y)*sin(y)", "0.9999999999*exp(1.0000000001*y)*sin(y)", 0.3),
+        ("-sqrt(y)/(y - 5)", "sqrt(y)/(5.0000000001 - 1.0000000001*y)", 1.0),
+    ],
+)
+def test_round_numbers_that_fit_exact_data_are_no_accident(plain, fitted, y0):
+    law = Expression.from_infix(plain)
+    t = np.linspace(0.0, 0.9, 300)
+    data = Dataset.of([Trajectory(t, solve(law, y0, t, rtol=1e-11, atol=1e-11))])
+    form = derivative_form(data)
+    assert form is not None and form.exact
+    fits = [
+        Fit(Expression.from_infix(text), (y0,), rms * data.spread, 1 - rms**2, True, ORIGIN)
+        for text, rms in ((fitted, 1e-12), (plain, 1e-8))
+    ]
+    assert [fit.expression.infix for fit, _ in rank(fits, data, form)] == [law.infix]

@@ -10,7 +10,8 @@ from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.derivative import derivative_form
 from nsode_jax.fitting.fit import Fit, Origin
 from nsode_jax.fitting.integral import integral_form
-from nsode_jax.search.refine import RefineConfig, fit_asked_for, refine
+from nsode_jax.search.effort import RefineConfig
+from nsode_jax.search.refine import fit_asked_for, refine
 from nsode_jax.search.sources import Proposal
 from nsode_jax.search.variants import with_coefficients
 from nsode_jax.selection.ranking import rank
@@ -186,3 +187,18 @@ def test_a_law_that_is_asked_for_is_fitted_however_bad(noise):
     assert right.origin == Origin("test", -1.0)
     assert wrong.expression.skeleton.unsigned_key == "mul c y" and wrong.r2 > 0.5
     assert undefined.diverged and undefined.expression == _law("log(y - 90)")
+
+
+def test_simple_laws_are_fitted_where_the_smooth_curve_misleads():
+    """A jump of the values that no law explains bends the constants of the integral form."""
+    t = np.linspace(0.0, 8.0, 57)
+    y = 80 / (1 + 60 * np.exp(-1.5 * t))
+    y[22:] += 10 * np.exp(-0.3 * (t[22:] - t[22]))
+    data = Dataset.of([Trajectory(t, y)])
+    form = _form(data)
+    proposals = _proposals(["1.4*y - 0.02*y**2"])
+    config = RefineConfig(generations=0, children=1, matched=0, polished=0)
+    fit = refine(data, form, proposals, config=config)[0]
+    assert fit.expression.skeleton.unsigned_key == "add mul c pow y c mul c y"
+    best = fit_asked_for(data, form, proposals[0])
+    assert fit.residual_rms < 1.001 * best.residual_rms

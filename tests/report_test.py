@@ -46,7 +46,7 @@ def discovery_of(*noises, laws=None, notes=("Mind the gap.",)):
     series = tuple(Trajectory(T, logistic(T, y0) + e) for y0, e in zip(starts, noises))
     best = law_of("y - 0.5*y**2", starts, errors=(0.0034, 0.0))
     other = law_of("2.26*y - 0.3459*y*log(y)", starts, probability=0.1, rms=0.2)
-    return Discovery(tuple(laws or (best, other)), series, notes, 12.3)
+    return Discovery(tuple(laws or (best, other)), series, notes, 12.3, ("7 named laws", "guesses"))
 
 
 class Page(html.parser.HTMLParser):
@@ -107,6 +107,7 @@ def test_what_both_say(folder, name):
         "Points fitted: 40, from 0 to 10",
         "Options: effort = fast, seed = 7",
         f"Program: nsode_jax {nsode_jax.__version__}",
+        "Laws tried: 7 named laws; guesses.",
         "Search: 12.3 s",
         'Discovery.load("discovery.json")',
         "The residuals show no pattern",

@@ -38,7 +38,9 @@ LAWS = (
     candidate("exp(y)", residual_rms=math.inf, r2=-math.inf, score=math.inf),
     candidate("0.31*y + 0.1*y**3", residual_rms=0.2),
 )
-FOUND = Discovery(LAWS, (Trajectory([0, 1, 2], [1, 2, 4]),), ("Beware of <b> & |.",), 2.5)
+FOUND = Discovery(
+    LAWS, (Trajectory([0, 1, 2], [1, 2, 4]),), ("Beware of <b> & |.",), 2.5, ("3 laws", "a few")
+)
 
 
 class TestText:
@@ -51,7 +53,7 @@ class TestText:
         assert lines[8].split() == ["rank", "probability", "R²", "complexity", "dy/dt", "="]
         assert lines[9] == "   1        90.0%   0.99000           9  0.5321*y - 0.0008123*y**2"
         assert lines[11] == "   3            -  diverges           2  exp(y)"
-        assert lines[-1] == "note: Beware of <b> & |."
+        assert lines[-2:] == ["tried: 3 laws; a few.", "note: Beware of <b> & |."]
         assert repr(FOUND) == "<Discovery: dy/dt = 0.5321*y - 0.0008123*y**2, best of 4>"
 
     def test_many_candidates_are_cut(self):

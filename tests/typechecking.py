@@ -1,5 +1,14 @@
 """How calls are checked against type hints while tests run; see conftest."""
 
-from beartype import BeartypeConf, beartype
+from typing import Self
 
-typechecker = beartype(conf=BeartypeConf(is_pep484_tower=True))  # An int is a float.
+import numpy as np
+from beartype import BeartypeConf, FrozenDict, beartype
+
+typechecker = beartype(
+    conf=BeartypeConf(
+        is_pep484_tower=True,  # An int is a float.
+        # NumPy's int is an int, and methods are checked one by one, without their class.
+        hint_overrides=FrozenDict({int: int | np.integer, Self: object}),
+    )
+)

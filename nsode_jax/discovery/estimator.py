@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Self, TypeGuard
 
 import numpy as np
 from jaxtyping import Float
@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from nsode_jax.discovery.pipeline import SOURCES, DiscoveryError, discover
+from nsode_jax.discovery.pipeline import DiscoveryError, discover
 from nsode_jax.dynamics.trajectory import (
     CONSTANT_RELATIVE_RANGE,
     MIN_POINTS,
@@ -29,6 +29,7 @@ from nsode_jax.dynamics.trajectory import (
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.reporting.result import Candidate
+from nsode_jax.search.effort import SOURCES
 from nsode_jax.search.sources import CandidateSource
 
 Series = Float[np.ndarray, " time"] | Float[np.ndarray, "time 1"] | Sequence[float]
@@ -63,6 +64,7 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
       candidates: laws of your own, such as "0.5*y*(1 - y/600)", to be tried too.
       operators: that laws may use beside + - * /; all if left out.
       max_symbols: most operators, variables and constants of a law.
+      robust: whether values far from the law count less, for data with outliers.
       random_state: seed of everything random: a whole number, a RandomState, or None
         for another result every time.
 
@@ -95,6 +97,7 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
         candidates: Sequence[str | Expression] = (),
         operators: Sequence[str] | None = None,
         max_symbols: int | None = None,
+        robust: bool = False,
         random_state: int | np.random.RandomState | None = 0,
     ):
         self.weights = weights
@@ -105,6 +108,7 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
         self.candidates = candidates
         self.operators = operators
         self.max_symbols = max_symbols
+        self.robust = robust
         self.random_state = random_state
 
     def fit(self, t: Series | Sequence[Series], y: Series | Sequence[Series]) -> Self:
@@ -133,7 +137,7 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
             times = [_times(series) for series in ([t] * len(y) if shared else t)]
             values = [_values(series) for series in y]
         else:
-            times, values = _times(t), _values(y)
+            times, values = [_times(t)], [_values(y)]
         discovery = self._discover(times, values)
         self.n_features_in_ = 1
         self.discovery_ = discovery
@@ -182,11 +186,10 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
         return values
 
     def _discover(
-        self, t: np.ndarray | list[np.ndarray], y: np.ndarray | list[np.ndarray]
+        self, t: list[Float[np.ndarray, " time"]], y: list[Float[np.ndarray, " time"]]
     ) -> Discovery:
         """What `discover` finds, or the constant law."""
-        several = isinstance(t, list)
-        averaged = [_averaged(*series) for series in (zip(t, y) if several else [(t, y)])]
+        averaged = [_averaged(*series) for series in zip(t, y)]
         if reason := _why_no_law_can_be_told(averaged):
             return _constant_law(averaged, reason)
         try:
@@ -201,6 +204,7 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
                 candidates=self.candidates,
                 operators=self.operators,
                 max_symbols=self.max_symbols,
+                robust=self.robust,
                 seed=self._seed(),
             )
         except DiscoveryError as error:
@@ -222,7 +226,7 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
 # --- the data ----------------------------------------------------------------------
 
 
-def _is_list_of_series(y: Any) -> bool:
+def _is_list_of_series(y: Any) -> TypeGuard[Sequence[Series]]:
     """Whether y is a list of arrays; a list of one-number lists is a column instead."""
     return (
         isinstance(y, list | tuple)
@@ -231,11 +235,11 @@ def _is_list_of_series(y: Any) -> bool:
     )
 
 
-_FLOATS = (np.float64, np.float32, np.float16)
+_FLOATS: Any = (np.float64, np.float32, np.float16)
 """Types that are left as they are until `as_written`; others become the first."""
 
 
-def _times(t: Series) -> Float[np.ndarray, " time"]:
+def _times(t: Any) -> Float[np.ndarray, " time"]:
     t = as_written(check_array(t, ensure_2d=False, dtype=_FLOATS, input_name="t"))
     if t.ndim == 2 and t.shape[1] != 1:
         raise ValueError(
@@ -245,7 +249,7 @@ def _times(t: Series) -> Float[np.ndarray, " time"]:
     return t.reshape(-1)
 
 
-def _values(y: Series) -> Float[np.ndarray, " time"]:
+def _values(y: Any) -> Float[np.ndarray, " time"]:
     y = column_or_1d(y, warn=True)
     return as_written(check_array(y, ensure_2d=False, dtype=_FLOATS, input_name="y"))
 

@@ -7,6 +7,7 @@ read -> units -> propose (all sources) -> fit, refine and search nearby -> rank
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import time
 from collections.abc import Sequence
@@ -15,6 +16,8 @@ import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.discovery.series import read_series
+from nsode_jax.discovery.weighting import weighting
+from nsode_jax.dynamics.limits import Limits
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.canonical import TimeLimitExceeded
 from nsode_jax.expressions.expression import Expression, ExpressionError
@@ -23,20 +26,23 @@ from nsode_jax.fitting.derivative import derivative_form
 from nsode_jax.fitting.fit import Fit
 from nsode_jax.fitting.holdout import held_out_error
 from nsode_jax.fitting.integral import integral_form
+from nsode_jax.fitting.noise import with_noise
 from nsode_jax.fitting.progress import Progress, silent
+from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.scaling import AffineView, working_units
 from nsode_jax.fitting.trajectory_fitting import covariance
 from nsode_jax.reporting.diagnostics import diagnose
 from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.reporting.result import Candidate
+from nsode_jax.search.effort import EFFORTS, SOURCES, Effort, RefineConfig
 from nsode_jax.search.enumeration import EnumerationSource
 from nsode_jax.search.library import LibrarySource
 from nsode_jax.search.named_laws import NamedLawSource
 from nsode_jax.search.network import NetworkSource
-from nsode_jax.search.refine import RefineConfig, fit_asked_for, refine
+from nsode_jax.search.refine import fit_asked_for, refine
 from nsode_jax.search.sources import CandidateSource, GivenLaws, Proposal, Restriction
 from nsode_jax.selection.ranking import rank
-from nsode_jax.selection.score import posterior_probabilities
+from nsode_jax.selection.score import posterior_probabilities, unseen_probability
 
 _WITH_UNCERTAINTY = 30
 """So many candidates, the best, get a covariance of their constants."""
@@ -44,51 +50,12 @@ _WITH_UNCERTAINTY = 30
 _HELD_OUT = 10
 """So many are fitted again to a part of the data, to predict the rest."""
 
+_ROBUST_ROUNDS = 2
+"""The weights of a robust fit are found by a law that outliers may have bent."""
+
 
 class DiscoveryError(RuntimeError):
     """No law could be found. The message is one line for the person with the data."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Effort:
-    """How much work a discovery takes.
-
-    Attributes:
-      beams: width of the beam search, per view of the data.
-      samples: laws drawn from the network beside it, per view.
-      symbols: up to so many symbols every law is fitted.
-      beyond: so many skeletons of more symbols are fitted too, the commonest.
-      refine: what happens to them.
-    """
-
-    beams: int
-    samples: int
-    symbols: int
-    beyond: int
-    refine: RefineConfig
-
-
-EFFORTS: dict[str, Effort] = {
-    "fast": Effort(
-        beams=16,
-        samples=16,
-        symbols=5,
-        beyond=0,
-        refine=RefineConfig(generations=3, children=128, matched=20, polished=10, returned=50),
-    ),
-    "default": Effort(beams=64, samples=64, symbols=6, beyond=6_000, refine=RefineConfig()),
-    "thorough": Effort(
-        beams=256,
-        samples=256,
-        symbols=7,
-        beyond=60_000,
-        refine=RefineConfig(generations=40, children=512, matched=120, polished=30, returned=200),
-    ),
-}
-"""By name; "thorough" takes minutes."""
-
-SOURCES = ("network", "named laws", "enumeration", "library")
-"""Names of the sources of candidates, in the order in which they are asked."""
 
 
 def discover(
@@ -103,6 +70,8 @@ def discover(
     samples: int | None = None,
     operators: Sequence[str] | None = None,
     max_symbols: int | None = None,
+    robust: bool = False,
+    limits: Sequence[Limits] = (),
     seed: int = 0,
     progress: Progress = silent,
 ) -> Discovery:
@@ -124,6 +93,10 @@ def discover(
       samples: laws drawn from the network per view, beside those; likewise.
       operators: that laws may use beside + - * /, such as ("pow", "exp"); all if left out.
       max_symbols: most operators, variables and constants of a law.
+      robust: whether values far from the law count less (Huber's weights), for data with
+        outliers. They are pointed out in any case.
+      limits: values of which only a limit is known, such as "<0.1", for each series. Nothing
+        is fitted to them, but a law that contradicts them is less probable.
       seed: seed of everything random.
       progress: called with a stage and the share done of it, in [0, 1].
 
@@ -146,14 +119,19 @@ def discover(
     trajectories, notes = read_series(t, y)
 
     progress("reading the data", 0.0)
-    given = Dataset.of(trajectories)
+    if limits and len(limits) != len(trajectories):
+        raise ValueError(f"there are {len(limits)} limits for {len(trajectories)} series")
+    given = Dataset.of(trajectories, limits)
     units = working_units(given)
-    data = Dataset(tuple(units.apply(trajectory) for trajectory in given))
-    form = derivative_form(data) or integral_form(data)
+    data = Dataset(
+        tuple(units.apply(trajectory) for trajectory in given),
+        tuple(limit.rescaled(units.t0, units.c, units.b, units.a) for limit in given.limits),
+    )
+    form = _form(data)
     if own:
         asked.insert(0, GivenLaws(tuple(_in_working_units(law, units) for law in own)))
     proposals: list[Proposal] = []
-    tried = []
+    tried: list[str] = []
     for source in asked:
         progress(f"proposing laws: {source.name}", 0.0)
         proposed = source.propose(data, form, seed=seed, progress=progress)
@@ -162,25 +140,66 @@ def discover(
     if not proposals:
         raise DiscoveryError("No usable law was proposed for this series.")
 
-    fits = refine(
-        data,
-        form,
-        proposals,
+    search = functools.partial(
+        _ranked,
+        own=len(own),
         seed=seed,
         config=work.refine,
         restriction=restriction,
         progress=progress,
     )
-    fits += [fit_asked_for(data, form, proposal) for proposal in proposals[: len(own)]]
-    ranked = _in_given_units(rank(fits, data, form), units)
+    ranked = search(data, form, proposals)
+    remarks: tuple[str, ...] = ()
+    for _ in range(_ROBUST_ROUNDS if robust else 1):
+        noise, remarks = weighting(given, _in_given_units(ranked[:1], units), robust)
+        if noise is None:
+            break
+        data, given = with_noise(data, noise), with_noise(given, noise)
+        before = [Proposal(fit.expression, fit.origin) for fit, _ in ranked]
+        ranked = search(data, _form(data), proposals + before)
+    ranked = _in_given_units(ranked, units)
     if not ranked or ranked[0][0].diverged:
         raise DiscoveryError(
             f"None of the {len(proposals)} proposed laws has a solution near the data; "
             "try a greater effort or another seed."
         )
+    trajectories = tuple(
+        dataclasses.replace(series, noise=weighted.noise)
+        for series, weighted in zip(trajectories, given, strict=True)
+    )
     found = _candidates(ranked, given, trajectories)
-    notes = (*notes, f"Tried: {'; '.join(tried)}.", *diagnose(found, trajectories))
-    return Discovery(found, trajectories, notes, time.monotonic() - started)
+    notes = (*notes, *remarks, *diagnose(found, trajectories))
+    return Discovery(found, trajectories, notes, time.monotonic() - started, tuple(tried))
+
+
+def _form(data: Dataset) -> Regression:
+    """The data as constants are fitted to them."""
+    return derivative_form(data) or integral_form(data)
+
+
+def _ranked(
+    data: Dataset,
+    form: Regression,
+    proposals: Sequence[Proposal],
+    *,
+    own: int,
+    seed: int,
+    config: RefineConfig,
+    restriction: Restriction,
+    progress: Progress,
+) -> list[tuple[Fit, float]]:
+    """All that comes of the proposals, the first of which are the user's own."""
+    fits = refine(
+        data,
+        form,
+        proposals,
+        seed=seed,
+        config=config,
+        restriction=restriction,
+        progress=progress,
+    )
+    fits += [fit_asked_for(data, form, proposal) for proposal in proposals[:own]]
+    return rank(fits, data, form)
 
 
 def _work(effort: str, beams: int | None, samples: int | None) -> Effort:
@@ -259,7 +278,8 @@ def _candidates(
     ranked: Sequence[tuple[Fit, float]], data: Dataset, trajectories: Sequence[Trajectory]
 ) -> tuple[Candidate, ...]:
     """The fits with their posterior probability and uncertainty, in the units of the data."""
-    shares = posterior_probabilities([score for _, score in ranked])
+    unseen = unseen_probability(ranked[0][0].residual_rms / data.spread)
+    shares = posterior_probabilities([score for _, score in ranked], unseen)
     held_out = [held_out_error(data, fit) * data.spread for fit, _ in ranked[:_HELD_OUT]]
     held_out += [math.nan] * (len(ranked) - len(held_out))
     return tuple(
@@ -282,4 +302,4 @@ def _candidates(
     )
 
 
-__all__ = ["EFFORTS", "SOURCES", "DiscoveryError", "Effort", "discover"]
+__all__ = ["DiscoveryError", "discover"]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
 from scipy.optimize import isotonic_regression
 
 from nsode_jax.dynamics.trajectory import MIN_POINTS, Trajectory, TrajectoryError, clean, count
-from nsode_jax.fitting.smoothing import noise_profile
 
 MAX_POINTS = 300
 """Longer series are reduced to so many points before fitting."""
@@ -78,15 +76,7 @@ def _prepare(
 ) -> tuple[Trajectory, list[str]]:
     trajectory, cleaning_notes = clean(t, y, fewest)
     trajectory, thinning_notes = thin(trajectory, max_points)
-    notes = [*cleaning_notes, *thinning_notes, *_warnings(trajectory)]
-    noise = noise_profile(trajectory.t, trajectory.y)
-    if noise is not None:
-        trajectory = dataclasses.replace(trajectory, noise=noise)
-        notes.append(
-            "The noise grows with the values; they were weighted accordingly, in R2 and "
-            "residuals too."
-        )
-    return trajectory, notes
+    return trajectory, [*cleaning_notes, *thinning_notes, *_warnings(trajectory)]
 
 
 def thin(

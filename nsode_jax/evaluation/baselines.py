@@ -220,17 +220,16 @@ def differentiate(t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"]) 
     """
     widest = max(7, t.size // 2)
     windows = sorted({int(width) | 1 for width in np.geomspace(5, widest, _NUM_WINDOWS)})
-    least, best = np.inf, None
-    for degree in _DEGREES:
-        for window in windows:
-            if not degree + 1 < window <= t.size:
-                continue
-            values, slopes, leverage = local_polynomials(t, y, window, degree)
-            freedom = 1 - _FREEDOM_WEIGHT * leverage.mean()
-            error = np.mean((y - values) ** 2) / freedom**2 if freedom > 0 else np.inf
-            if error < least:
-                least, best = error, Slopes(values, slopes)
-    return best
+
+    def fits() -> Iterator[tuple[float, Slopes]]:
+        for degree, window in itertools.product(_DEGREES, windows):
+            if degree + 1 < window <= t.size:
+                values, slopes, leverage = local_polynomials(t, y, window, degree)
+                freedom = 1 - _FREEDOM_WEIGHT * leverage.mean()
+                error = np.mean((y - values) ** 2) / freedom**2 if freedom > 0 else np.inf
+                yield float(error), Slopes(values, slopes)
+
+    return min(fits(), key=lambda fit: fit[0])[1]
 
 
 def local_polynomials(

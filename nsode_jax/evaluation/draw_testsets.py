@@ -189,7 +189,7 @@ def save_keys(package: Path) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Draws the sets anew and overwrites the committed files. Returns the exit code."""
     parser = argparse.ArgumentParser(
-        prog="nsode_jax.evaluation.draw_testsets", description=__doc__.splitlines()[0]
+        prog="nsode_jax.evaluation.draw_testsets", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("--package", type=Path, default=Path(__file__).parents[1])
     parser.add_argument("--processes", type=int, default=None)

@@ -107,14 +107,15 @@ def _draw_bars(axes: Axes, run: Run) -> None:
     from matplotlib.ticker import MaxNLocator
 
     rows = recovery_by_complexity(run)
-    bars = [row for row in rows if row.complexity is not None]
+    bars = [(row.complexity, row) for row in rows if row.complexity is not None]
+    complexities = [complexity for complexity, _ in bars]
     for field, colour, label in (
         ("problems", _PROBLEMS, "problems"),
         ("any", _ANY, "recovered by any candidate"),
         ("first", _FIRST, "by the first"),
     ):
-        heights = [getattr(row, field) for row in bars]
-        axes.bar([row.complexity for row in bars], heights, width=0.85, color=colour, label=label)
+        heights = [getattr(row, field) for _, row in bars]
+        axes.bar(complexities, heights, width=0.85, color=colour, label=label)
     found, first = (sum(getattr(row, field) for row in rows) for field in ("any", "first"))
     counts = f"{found} of {len(run.results)}, {first} by the first"
     left_out = f" ({run.of - len(run.results)} missing)" if run.interrupted else ""
@@ -128,10 +129,10 @@ def _draw_bars(axes: Axes, run: Run) -> None:
 def _new_figure(width: float, height: float) -> Figure:
     """An empty figure of this size in inches, apart from pyplot."""
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
-    figure.get_layout_engine().set(wspace=0.05)  # Lest the last tick meet the next first.
-    return figure
+    apart = ConstrainedLayoutEngine(wspace=0.05)  # Lest the last tick meet the next first.
+    return Figure(figsize=(width, height), dpi=150, layout=apart)
 
 
 def _finish(axes: Axes) -> None:

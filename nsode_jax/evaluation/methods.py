@@ -13,7 +13,7 @@ import functools
 import math
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import sympy
@@ -75,11 +75,8 @@ Outcome = Sequence[Answer] | MethodError
 """Candidates for one series, best first, or why there are none."""
 
 
-@runtime_checkable
-class Fit(Protocol):
-    """The outcome for each of several series."""
-
-    def __call__(self, series: Sequence[Series], **settings: Any) -> Sequence[Outcome]: ...
+Fit = Callable[..., Sequence[Outcome]]
+"""From several series, and settings by name, to the outcome for each."""
 
 
 @dataclasses.dataclass(frozen=True)

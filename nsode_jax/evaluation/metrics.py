@@ -93,7 +93,7 @@ METRICS = ("skeleton", "r2_high", "allclose", "skeleton_and_r2", "skeleton_and_a
 class Law(Protocol):
     """Anything with values f(y)."""
 
-    def evaluate(self, y: Float[np.ndarray, " points"]) -> Float[np.ndarray, " points"]:
+    def evaluate(self, y: Float[np.ndarray, " points"], /) -> Float[np.ndarray, " points"]:
         """f at each y."""
         ...
 

@@ -91,7 +91,7 @@ def contradictions() -> Iterator[Contradiction]:
     """Joint metrics above one of their parts, and shares that the set cannot give."""
     for name, methods in _TABLE_8.items():
         for method, values in methods.items():
-            percents = dict(zip(METRICS, values))
+            percents: dict[str, float] = dict(zip(METRICS, values))
             for joint, parts in JOINT_METRICS.items():
                 for part in parts:
                     if percents[joint] > percents[part]:

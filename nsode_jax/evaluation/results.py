@@ -259,7 +259,8 @@ def _ranks(content: dict[str, Any]) -> dict[str, int | None]:
     ranks = {metric: _count(content[metric]) for metric in METRICS}
     for joint, parts in JOINT_METRICS.items():
         # A candidate with both has each: the joint rank is the last of the three.
-        if ranks[joint] is not None and any((ranks[p] or math.inf) > ranks[joint] for p in parts):
+        rank = ranks[joint]
+        if rank is not None and any((ranks[part] or math.inf) > rank for part in parts):
             raise ReportError(f"the rank of {joint} contradicts those of its parts")
     return ranks
 

@@ -182,9 +182,12 @@ def _outcome(
     except (TimeoutError, ProcessExpired) as error:
         if len(batch) > 1:
             return None
+        (place,) = batch
         if isinstance(error, ProcessExpired):
-            return [task.failed(*batch, f"its process died with exit code {error.exitcode}", 0.0)]
-        return [task.failed(*batch, f"not finished in {time_limit:g} s", time_limit)]
+            return [task.failed(place, f"its process died with exit code {error.exitcode}", 0.0)]
+        if time_limit is None:
+            raise
+        return [task.failed(place, f"not finished in {time_limit:g} s", time_limit)]
 
 
 def _start_worker(uses_network: bool) -> None:

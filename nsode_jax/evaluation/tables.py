@@ -219,9 +219,9 @@ def top_k(run: Run, metric: str) -> list[TopK]:
     steps, hits, problems = [], 0, len(run.results)
     for k in sorted(ks):
         hits += rises[k]
-        percents = (100.0 * share for share in (hits / problems, *wilson(hits, problems)))
+        percent, (low, high) = 100.0 * hits / problems, wilson(hits, problems)
         where = (run.method, run.data.set, metric, k)
-        steps.append(TopK(*where, *percents, hits, problems, run.of))
+        steps.append(TopK(*where, percent, 100.0 * low, 100.0 * high, hits, problems, run.of))
     return steps
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from jaxtyping import Float
 
+from nsode_jax.dynamics.limits import Limits
 from nsode_jax.dynamics.trajectory import Trajectory
 
 _DECIMALS = 7
@@ -26,14 +27,20 @@ class Dataset:
 
     Attributes:
       trajectories: at least one, in the units in which laws are looked for.
+      limits: values of which only that is known, for each series; () for none at all.
     """
 
     trajectories: tuple[Trajectory, ...]
+    limits: tuple[Limits, ...] = ()
 
     @classmethod
-    def of(cls, trajectories: Sequence[Trajectory]) -> Dataset:
+    def of(cls, trajectories: Sequence[Trajectory], limits: Sequence[Limits] = ()) -> Dataset:
         """The data, times counted from each series' first: laws do not know the time."""
-        return cls(tuple(dataclasses.replace(s, t=s.t - s.t[0]) for s in trajectories))
+        starts = [s.t[0] for s in trajectories]
+        return cls(
+            tuple(dataclasses.replace(s, t=s.t - s.t[0]) for s in trajectories),
+            tuple(limit.rescaled(t0, 1.0, 0.0, 1.0) for limit, t0 in zip(limits, starts)),
+        )
 
     def __iter__(self) -> Iterator[Trajectory]:
         return iter(self.trajectories)

@@ -10,6 +10,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -46,10 +47,13 @@ class InitialGuess:
     Attributes:
       expression: the law with the constants to start from.
       free: which of the constants may change.
+      starts: several constants to start from, all of them, in place of the law's own,
+        shape [starts, constants]; None for those alone.
     """
 
     expression: Expression
     free: Bool[np.ndarray, " constants"]
+    starts: Float[np.ndarray, "starts constants"] | None = None
 
 
 def initial_guesses(expression: Expression) -> list[InitialGuess]:
@@ -80,19 +84,52 @@ class Batch:
       linear: which of the constants that vary f is linear in, True beyond them, shape
         [capacity, constants].
       guesses: index of each law's guess in the list that was packed, shape [laws].
+      starts: what to start from, of the constants that vary, shape
+        [starts, capacity, constants]; a law with fewer starts repeats its own.
+      fixed: likewise, of those that do not.
     """
 
     programs: Programs
     linear: Bool[np.ndarray, "capacity constants"]
     guesses: Int[np.ndarray, " laws"]
+    starts: Float[np.ndarray, "starts capacity constants"]
+    fixed: Float[np.ndarray, "starts capacity fixed"]
+
+
+class Fitted(NamedTuple):
+    """A batch of laws with the constants that fit best.
+
+    Attributes:
+      guesses: index of each law's guess in the list that was packed, shape [laws].
+      constants: those that varied, in their order, shape [laws, constants].
+      residuals: root mean square in units of the regression's target; inf where f is
+        undefined on the data, shape [laws].
+      starts: number of the start that led there, shape [laws].
+    """
+
+    guesses: Int[np.ndarray, " laws"]
+    constants: Float[np.ndarray, "laws constants"]
+    residuals: Float[np.ndarray, " laws"]
+    starts: Int[np.ndarray, " laws"]
+
+    def laws(self, guesses: Sequence[InitialGuess]) -> Iterator[Float[np.ndarray, " constants"]]:
+        """All constants of each law, those that did not vary included."""
+        for place, number in enumerate(self.guesses):
+            guess = guesses[number]
+            if guess.starts is None:
+                constants = np.array(guess.expression.constants)
+            else:
+                constants = guess.starts[self.starts[place] % len(guess.starts)].copy()
+            constants[guess.free] = self.constants[place, : guess.free.sum()]
+            yield constants
 
 
 def batches_of(
     guesses: Sequence[InitialGuess], layouts: Sequence[Layout] = (SMALL, LARGE)
 ) -> Iterator[Batch]:
     """Packs each law in the first of the layouts that it fits; what fits none is left out."""
-    # Together those that need few iterations, for all go on until the last is done.
-    waiting = sorted(range(len(guesses)), key=lambda i: _num_nonlinear(guesses[i]))
+    # Together those that take as long, for all go on until the last is done.
+    waiting = sorted(range(len(guesses)), key=lambda i: _work(guesses[i]))
     for layout in layouts:
         fitting = [i for i in waiting if fits(guesses[i].expression, guesses[i].free, layout)]
         taken = set(fitting)
@@ -108,36 +145,66 @@ def _pack(
         laws, free = [guess.expression for guess in guesses], [guess.free for guess in guesses]
         for programs, count in pack(laws, free, layout):
             linear = np.ones((layout.capacity, layout.constants), bool)
-            for place in range(count):
-                varied = free[done + place]
-                kind = linear_constants(laws[done + place].skeleton)[varied]
+            packed = guesses[done : done + count]
+            for place, guess in enumerate(packed):
+                kind = linear_constants(guess.expression.skeleton)[guess.free]
                 linear[place, : kind.size] = kind
-            yield Batch(programs, linear, indices[done : done + count])
+            starts, fixed = _starts(packed, programs)
+            yield Batch(programs, linear, indices[done : done + count], starts, fixed)
             done += count
 
 
+def _starts(
+    guesses: Sequence[InitialGuess], programs: Programs
+) -> tuple[
+    Float[np.ndarray, "starts capacity constants"], Float[np.ndarray, "starts capacity fixed"]
+]:
+    """What to start from: of the constants that vary, and of the others."""
+    number = max(1 if guess.starts is None else len(guess.starts) for guess in guesses)
+    starts = np.repeat(np.asarray(programs.constants)[None], number, 0)
+    fixed = np.repeat(np.asarray(programs.fixed)[None], number, 0)
+    for place, guess in enumerate(guesses):
+        if guess.starts is not None:
+            values = guess.starts[np.arange(number) % len(guess.starts)]
+            starts[:, place, : guess.free.sum()] = values[:, guess.free]
+            fixed[:, place, : (~guess.free).sum()] = values[:, ~guess.free]
+    return starts, fixed
+
+
 def fit_batches(
-    regression: Regression, batches: Iterable[Batch], iterations: int = MOST_ITERATIONS
-) -> Iterator[tuple[Batch, Float[np.ndarray, "laws constants"], Float[np.ndarray, " laws"]]]:
+    regression: Regression,
+    batches: Iterable[Batch],
+    iterations: int = MOST_ITERATIONS,
+    *,
+    tried: int = 2,
+) -> Iterator[Fitted]:
     """Fits every batch, in order.
 
     Args:
       regression: the data.
       batches: laws; they are taken as they are needed, so an endless number may come.
       iterations: most steps of the fit.
+      tried: steps from each of several starts, before the best of them is gone on from.
 
     Yields:
-      The batch, the constants that varied, and the root mean square of the residual in
-      units of the regression's target; inf where f is undefined on the data.
+      The batches with their constants.
     """
     data = regression.nodes, regression.operator, regression.target
 
-    def fit(batch: Batch) -> tuple[Batch, np.ndarray, np.ndarray]:
+    def fit(batch: Batch) -> Fitted:
+        start = batch.starts, batch.fixed
+        several = len(batch.starts) > 1
         with jax.enable_x64(True):
-            fitted, costs = _fit(batch.programs, batch.linear, *data, iterations)
-            laws = batch.guesses.size
-            fitted, costs = np.asarray(fitted)[:laws], np.asarray(costs)[:laws]
-        return batch, fitted, np.sqrt((costs + regression.remainder) / regression.count)
+            answer = (
+                _fit_from_best(batch.programs, batch.linear, *start, *data, tried, iterations)
+                if several
+                else (*_fit(batch.programs, batch.linear, *data, iterations), 0)
+            )
+        laws = batch.guesses.size
+        fitted, costs = (np.asarray(part)[:laws] for part in answer[:2])
+        residuals = np.sqrt((costs + regression.remainder) / regression.count)
+        begun = np.broadcast_to(answer[2], batch.linear.shape[:1])[:laws]
+        return Fitted(batch.guesses, fitted, residuals, begun)
 
     # One batch leaves a core idle: two are on their way, and the next are packed meanwhile.
     with ThreadPoolExecutor(_THREADS) as pool:
@@ -165,17 +232,18 @@ def fit_laws(
     """
     constants = [np.array(guess.expression.constants) for guess in guesses]
     errors = np.full(len(guesses), math.inf)
-    for batch, fitted, residuals in fit_batches(regression, batches_of(guesses)):
-        for i, values, residual in zip(batch.guesses, fitted, residuals, strict=True):
+    for fitted in fit_batches(regression, batches_of(guesses)):
+        laws = zip(fitted.guesses, fitted.laws(guesses), fitted.residuals, strict=True)
+        for i, values, residual in laws:
             if math.isfinite(residual):
-                free = guesses[i].free
-                constants[i][free] = values[: free.sum()]
-                errors[i] = residual
+                constants[i], errors[i] = values, residual
     return constants, errors
 
 
-def _num_nonlinear(guess: InitialGuess) -> int:
-    return int((guess.free & ~linear_constants(guess.expression.skeleton)).sum())
+def _work(guess: InitialGuess) -> tuple[int, int]:
+    """How long a guess takes: its starts, and the constants that are not solved for."""
+    nonlinear = guess.free & ~linear_constants(guess.expression.skeleton)
+    return 1 if guess.starts is None else len(guess.starts), int(nonlinear.sum())
 
 
 @jax.jit
@@ -261,6 +329,50 @@ def _fit(
         lambda state: (state[0] < iterations) & ~jnp.all(state[-1]), iterate, state
     )
     return state[1], state[2]
+
+
+@jax.jit
+def _fit_from_best(
+    programs: Programs,
+    linear: Bool[Array, "laws constants"],
+    starts: Float[Array, "starts laws constants"],
+    fixed: Float[Array, "starts laws fixed"],
+    nodes: Float[Array, "variables nodes"],
+    operator: Float[Array, "rows nodes"],
+    target: Float[Array, " rows"],
+    tried: Int[Array, ""],
+    iterations: Int[Array, ""],
+) -> tuple[Float[Array, "laws constants"], Float[Array, " laws"], Int[Array, " laws"]]:
+    """A few steps from every start; all steps from where the best of them led.
+
+    Returns:
+      Constants and cost as in `_fit`, and the number of the best start.
+    """
+    number, capacity, _ = starts.shape
+
+    def fit_from(turn, state):
+        """One start more; at last the best."""
+        constants, cost, best = state
+        last = turn == number
+        chosen = jnp.where(last, best, turn)
+        begun = dataclasses.replace(
+            programs,
+            constants=jnp.where(last, constants, starts[turn]),
+            fixed=jnp.take_along_axis(
+                fixed, jnp.broadcast_to(chosen, capacity)[None, :, None], axis=0
+            )[0],
+        )
+        steps = jnp.where(last, iterations, tried)
+        fitted, fitted_cost = _fit(begun, linear, nodes, operator, target, steps)
+        improved = fitted_cost < cost
+        return (
+            jnp.where(improved[:, None], fitted, constants),
+            jnp.where(improved, fitted_cost, cost),
+            jnp.where(improved, chosen, best),
+        )
+
+    nothing = starts[0], jnp.full(capacity, jnp.inf), jnp.zeros(capacity, int)
+    return jax.lax.fori_loop(0, number + 1, fit_from, nothing)
 
 
 def _solve_normal(

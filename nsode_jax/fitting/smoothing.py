@@ -16,12 +16,6 @@ _CLEAN = 1e-3
 _CLEAN_NEIGHBOURS = 1e-4
 """Likewise, for the deviations of values from their neighbours."""
 
-_LEAST_SHARE = 0.03
-"""No value is more precise than this share of the largest one's noise."""
-
-_CLEARLY = 3.0
-"""Difference of log-likelihoods: a factor of 20."""
-
 
 def monotone_curve(
     t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"]
@@ -120,42 +114,6 @@ def is_clean(t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"]) -> bo
     deviation = np.abs((weights * y[columns]).sum(axis=1) - y[inner])
     noise = deviation / np.sqrt(1 + (weights**2).sum(axis=1))
     return bool(np.median(noise) <= _CLEAN_NEIGHBOURS * y.std())
-
-
-def noise_profile(
-    t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"]
-) -> Float[np.ndarray, " time"] | None:
-    """How the noise of a series varies with its values, if it clearly does.
-
-    Many instruments err by a share of what they show. The deviations from a smooth
-    curve m are taken as normal with a standard deviation proportional to |m|^p, and
-    the likeliest p of 0, 1/2 and 1 is chosen; p other than 0 must be clearly likelier.
-
-    Args:
-      t, y: the data, at least 4 points, shape [time].
-
-    Returns:
-      Relative standard deviations, shape [time], the mean of 1 / square being 1; None
-      for p = 0, and for data too clean to tell.
-    """
-    curve = monotone_curve(t, y)(t)
-    if np.sqrt(np.mean((y - curve) ** 2)) < _CLEAN * y.std():
-        return None
-    candidates = []
-    for power in (0.0, 0.5, 1.0):
-        noise = _power(curve, power)
-        rms = float(np.sqrt(np.mean(((y - curve) / noise) ** 2)))
-        likelihood = -t.size * np.log(rms) - np.log(noise).sum()
-        candidates.append((likelihood, noise))
-    least, best = candidates[0], max(candidates, key=lambda candidate: candidate[0])
-    return best[1] if best[0] > least[0] + _CLEARLY else None
-
-
-def _power(values: Float[np.ndarray, " time"], power: float) -> Float[np.ndarray, " time"]:
-    """|values|^power, not too small near 0, the mean of 1 / square being 1."""
-    size = np.abs(values)
-    noise = np.maximum(size, _LEAST_SHARE * size.max()) ** power
-    return noise * np.sqrt(np.mean(noise**-2))
 
 
 def smooth_curve(

@@ -114,21 +114,16 @@ def covariance(data: Dataset, fit: Fit) -> Float[np.ndarray, "constants constant
       the data do not determine the others.
     """
     problem = _Problem(data, fit.expression, math.inf)
-    parameters = problem.start(fit.y0s)
-    residual = problem.residual(parameters)
-    freedom = residual.size - parameters.size
-    if freedom < 1 or not math.isfinite(problem.best_rms):
+    linear = _linearized(problem, fit)
+    if linear is None or linear.freedom < 1:
         return None
-    # The mean of a difference forward and one backward is exact to second order.
-    sides = [problem.jacobian(parameters, step) for step in (_CENTRAL_STEP, -_CENTRAL_STEP)]
-    jacobian = (sides[0] + sides[1]) / 2
-    size = np.sqrt((jacobian**2).sum(axis=0))
-    if not (np.isfinite(jacobian).all() and (size > 0).all()):
+    size = np.sqrt((linear.jacobian**2).sum(axis=0))
+    if not (size > 0).all():
         return None
-    _, singular, v = np.linalg.svd(jacobian / size, full_matrices=False)
+    _, singular, v = np.linalg.svd(linear.jacobian / size, full_matrices=False)
     if singular[-1] < _LEAST_SINGULAR * singular[0]:
         return None
-    variance = float(residual @ residual) / freedom
+    variance = float(linear.residual @ linear.residual) / linear.freedom
     # Of the relative parameters, initial values last.
     root = v.T / singular / size[:, None]
     number = int(problem.free.sum())
@@ -136,6 +131,59 @@ def covariance(data: Dataset, fit: Fit) -> Float[np.ndarray, "constants constant
     result = np.zeros((problem.free.size, problem.free.size))
     result[np.ix_(problem.free, problem.free)] = variance * scaled @ scaled.T
     return result
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Linearized:
+    """A fit to first order about its constants and initial values.
+
+    Attributes:
+      residual: solution minus data, weighted, relative to the spread, shape [observations].
+      jacobian: its derivatives by the relative constants and the initial values, shape
+        [observations, parameters].
+    """
+
+    residual: Float[np.ndarray, " observations"]
+    jacobian: Float[np.ndarray, "observations parameters"]
+
+    @property
+    def freedom(self) -> int:
+        """Observations beyond those that the parameters need."""
+        return self.residual.size - self.jacobian.shape[1]
+
+    @property
+    def rms(self) -> float:
+        """Root mean square of the residual."""
+        return float(np.sqrt(np.mean(self.residual**2)))
+
+    def weighted(self, weights: Float[np.ndarray, " observations"]) -> Linearized:
+        """The same with its rows multiplied by weights."""
+        return Linearized(weights * self.residual, weights[:, None] * self.jacobian)
+
+
+def linearized(data: Dataset, fit: Fit) -> Linearized | None:
+    """The fit to first order; None for a law that has no solution near the data."""
+    return _linearized(_Problem(data, fit.expression, math.inf), fit)
+
+
+def autocorrelation(data: Dataset, fit: Fit) -> float:
+    """Of neighbouring residuals of a fit, within their series; 0 if there are none."""
+    problem = _Problem(data, fit.expression, math.inf)
+    residual = problem.residual(problem.start(fit.y0s))
+    ends = np.cumsum([len(series) for series in data])[:-1]
+    products = sum(float(part[1:] @ part[:-1]) for part in np.split(residual, ends))
+    return products / (float(residual @ residual) or 1.0)
+
+
+def _linearized(problem: _Problem, fit: Fit) -> Linearized | None:
+    parameters = problem.start(fit.y0s)
+    residual = problem.residual(parameters)
+    if not math.isfinite(problem.best_rms):
+        return None
+    # The mean of a difference forward and one backward is exact to second order.
+    sides = [problem.jacobian(parameters, step) for step in (_CENTRAL_STEP, -_CENTRAL_STEP)]
+    jacobian = (sides[0] + sides[1]) / 2
+    return Linearized(residual, jacobian) if np.isfinite(jacobian).all() else None
 
 
 class _Problem:

@@ -1,13 +1,14 @@
 """Discoveries in files: JSON, every number exact, nothing in it ever executed.
 
     {"format": "nsode_jax discovery", "version": 2, "seconds": 12.3, "notes": [...],
+     "tried": ["187 named laws", ...],
      "trajectories": [{"t": [...], "y": [...], "noise": null}],
      "candidates": [{"formula": "0.53*y - 0.0008*y**2", "y0s": [9.6], ...}, ...]}
 
 Formulas are text that only the package's own parser reads. JSON knows no NaN and no
 infinity: they are the strings "nan", "inf" and "-inf". Files of version 1 are read too:
 they call a probability a weight, and know neither the noise of a value nor the origin of
-a law.
+a law. Files without `tried` are older than it.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ def save(result: Result, path: str | Path) -> None:
         "version": VERSION,
         "seconds": _encode(result.seconds),
         "notes": list(result.notes),
+        "tried": list(result.tried),
         "trajectories": [_encode_trajectory(trajectory) for trajectory in result.trajectories],
         "candidates": [_encode_candidate(candidate) for candidate in result.candidates],
     }
@@ -179,6 +181,7 @@ def _decode(content: Any) -> Result:
         trajectories=trajectories,
         notes=_field(content, "notes", _list(_text)),
         seconds=_field(content, "seconds", _number),
+        tried=_field({"tried": [], **content}, "tried", _list(_text)),
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from matplotlib.axes import Axes
 from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -410,7 +410,7 @@ def _curve(expression: Expression, y: Float[np.ndarray, " grid"]) -> Float[np.nd
     return f
 
 
-def _thinned(points: int, most: int) -> Float[np.ndarray, " shown"]:
+def _thinned(points: int, most: int) -> Int[np.ndarray, " shown"]:
     """Indices of at most so many points, at least two, evenly spread."""
     return np.unique(np.linspace(0, points - 1, min(points, max(2, most))).astype(int))
 

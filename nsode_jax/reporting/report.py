@@ -48,7 +48,7 @@ from nsode_jax.reporting.plot import (
     save,
 )
 from nsode_jax.reporting.result import Candidate, Result
-from nsode_jax.reporting.text import candidate_table, constants_as_shown, start_text
+from nsode_jax.reporting.text import candidate_table, constants_as_shown, start_text, tried_text
 
 HTML, MARKDOWN, JSON = "report.html", "report.md", "discovery.json"
 
@@ -225,6 +225,7 @@ def _made(result: Result, source: str | None, options: Mapping[str, object]) -> 
             *([f"Data: {_one_line(source)}"] if source else []),
             f"Points fitted: {points}, from {time_text(first)} to {time_text(last)}",
             *([f"Options: {_one_line(chosen)}"] if chosen else []),
+            *([f"Laws tried: {_one_line(tried)}"] if (tried := tried_text(result)) else []),
             f"Program: nsode_jax {nsode_jax.__version__}",
             f"Search: {result.seconds:.1f} s; this report: {now:%Y-%m-%d %H:%M} UTC",
         )

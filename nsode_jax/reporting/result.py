@@ -212,12 +212,15 @@ class Result:
       trajectories: the data as fitted (cleaned, and thinned if they were long).
       notes: sentences about what was done to the data and what to be wary of.
       seconds: how long it took.
+      tried: what each source of candidates chose from, in words, such as "187 named
+        laws"; empty if unknown.
     """
 
     candidates: tuple[Candidate, ...]
     trajectories: tuple[Trajectory, ...]
     notes: tuple[str, ...]
     seconds: float
+    tried: tuple[str, ...] = ()
 
     @property
     def best(self) -> Candidate:

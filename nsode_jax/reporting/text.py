@@ -34,9 +34,10 @@ _SHOWN = 5
 
 
 def as_text(result: Result) -> str:
-    """The result for a terminal: the best law, its constants, the next ones, the notes."""
+    """The result for a terminal: the best law, its constants, the next ones, tried laws, notes."""
     lines = [law_text(result), "", table_text(result, _SHOWN)]
     lines += [f"({more})"] if (more := _rest(result)) else []
+    lines += [f"tried: {tried}"] if (tried := tried_text(result)) else []
     lines += [f"note: {note}" for note in result.notes]
     return "\n".join(lines)
 
@@ -53,13 +54,14 @@ def as_html(result: Result) -> str:
 
 
 def _blocks(result: Result, law: Block) -> list[Block]:
-    more = _rest(result)
+    more, tried = _rest(result), tried_text(result)
+    remarks = (*([f"Tried: {tried}"] if tried else []), *(f"Note: {note}" for note in result.notes))
     return [
         law,
         Paragraph(f"with {fit_text(result.best)}"),
         candidate_table(result, _SHOWN),
         *([Paragraph(more)] if more else []),
-        *([Bullets(tuple(f"Note: {note}" for note in result.notes))] if result.notes else []),
+        *([Bullets(remarks)] if remarks else []),
     ]
 
 
@@ -68,6 +70,11 @@ def _rest(result: Result) -> str:
     if hidden <= 0:
         return ""
     return f"{hidden} more candidate{'' if hidden == 1 else 's'} in `table()`"
+
+
+def tried_text(result: Result) -> str:
+    """What the candidates were chosen from, as one line; empty if unknown."""
+    return f"{'; '.join(result.tried)}." if result.tried else ""
 
 
 # --- the candidates ----------------------------------------------------------

@@ -10,13 +10,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Iterator, Sequence
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from nsode_jax.expressions.canonical import TimeLimitExceeded
-from nsode_jax.expressions.constants import exponent_constants, linear_constants
 from nsode_jax.expressions.expression import Expression, ExpressionError, Skeleton
 from nsode_jax.expressions.skeleton_catalogue import shipped_catalogue
 from nsode_jax.fitting.dataset import Dataset
@@ -27,17 +25,16 @@ from nsode_jax.fitting.programs import SMALL
 from nsode_jax.fitting.progress import Progress
 from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.scaling import AffineView
+from nsode_jax.fitting.starts import spread_guesses
 from nsode_jax.search.sources import UNRESTRICTED, Proposal, Proposals, Restriction
-from nsode_jax.selection.complexity import weighted_complexity
-from nsode_jax.selection.score import NUMBER_COST, TOKEN_COST, misfit
+from nsode_jax.selection.prior import written_log_prior
+from nsode_jax.selection.score import NUMBER_COST, misfit
 
 _COARSE_NODES = 24
-_COARSE_ITERATIONS = 5
+_COARSE_ITERATIONS = 8
 _COARSE_FLOOR = 1e-4
 """Residuals of so few steps and points tell no more."""
 
-_EXPONENTS = (2.0, 3.0)
-_STARTS = 3
 _SMALLEST, _LARGEST = 0.05, 20.0
 _REACH = 3.0
 _RESTORING = 4
@@ -137,38 +134,15 @@ def _packed(keys: tuple[str, ...]) -> _Packed:
     guesses: list[InitialGuess] = []
     owners: list[int] = []
     for owner, key in enumerate(keys):
-        new = list(_guesses(Skeleton.from_key(key), np.random.default_rng(owner)))
+        new = list(spread_guesses(Skeleton.from_key(key)))
         guesses += new
         owners += [owner] * len(new)
     costs = [
-        TOKEN_COST * weighted_complexity(guess.expression) + NUMBER_COST * guess.free.sum()
+        NUMBER_COST * guess.free.sum() - 2 * written_log_prior(guess.expression)
         for guess in guesses
     ]
     batches = tuple(batches_of(guesses, (SMALL,)))
     return _Packed(tuple(guesses), np.array(owners), np.array(costs), batches)
-
-
-def _guesses(skeleton: Skeleton, rng: np.random.Generator) -> Iterator[InitialGuess]:
-    """Constants around 1; whole exponents that stay, and free ones."""
-    exponents = exponent_constants(skeleton)
-    linear = linear_constants(skeleton)
-    number = skeleton.num_constants
-    inner = ~exponents & ~linear
-    if exponents.any():
-        options: Sequence[float | None] = (*_EXPONENTS, None)
-    else:
-        options = (None,) * (_STARTS if inner.any() else 1)
-    for exponent in options:
-        constants = np.exp(0.7 * rng.standard_normal(number))
-        constants[inner] *= rng.choice([-1.0, 1.0], inner.sum())
-        free = np.ones(number, bool)
-        if exponent is not None:
-            constants[exponents] = exponent
-            free = ~exponents
-        try:
-            yield InitialGuess(skeleton.with_constants(constants), free)
-        except ExpressionError:
-            continue
 
 
 def _screen(
@@ -177,26 +151,21 @@ def _screen(
     """The laws with the best scores, one of a skeleton, best first."""
     errors = np.full(len(packed.guesses), math.inf)
     fitted: list[Float[np.ndarray, " constants"] | None] = [None] * len(packed.guesses)
-    for number, (batch, constants, residuals) in enumerate(
-        fit_batches(regression, packed.batches, _COARSE_ITERATIONS)
-    ):
+    for number, batch in enumerate(fit_batches(regression, packed.batches, _COARSE_ITERATIONS)):
         progress("fitting all simple laws", number / len(packed.batches))
-        errors[batch.guesses] = residuals
-        for guess, values in zip(batch.guesses, constants, strict=True):
-            fitted[guess] = values
+        errors[batch.guesses] = batch.residuals
+        for guess, constants in zip(batch.guesses, batch.laws(packed.guesses), strict=True):
+            fitted[guess] = constants
     scores = misfit(errors, regression.count, max(_COARSE_FLOOR, regression.floor)) + packed.costs
     best: dict[int, Expression] = {}
     for i in np.argsort(scores, kind="stable"):
         if len(best) == kept or not math.isfinite(scores[i]):
             break
-        owner, values = int(packed.owners[i]), fitted[i]
-        if owner in best or values is None:
+        owner, constants = int(packed.owners[i]), fitted[i]
+        if owner in best or constants is None:
             continue
-        guess = packed.guesses[i]
-        constants = np.array(guess.expression.constants)
-        constants[guess.free] = values[: guess.free.sum()]
         try:
-            best[owner] = guess.expression.skeleton.with_constants(constants)
+            best[owner] = packed.guesses[i].expression.skeleton.with_constants(constants)
         except ExpressionError:
             continue
     return list(best.values())

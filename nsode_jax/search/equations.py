@@ -13,13 +13,14 @@ from nsode_jax.dynamics.system import TIME, System
 from nsode_jax.expressions.expression import ExpressionError
 from nsode_jax.expressions.prefix import Prefix
 from nsode_jax.fitting.fit import Origin
+from nsode_jax.fitting.least_squares import fit_laws, initial_guesses
+from nsode_jax.fitting.programs import fits
 from nsode_jax.fitting.regression import Regression
-from nsode_jax.search.population import Draft, draft_laws
-from nsode_jax.search.sources import Proposal
+from nsode_jax.search.population import Draft
 from nsode_jax.search.sparse import SparseConfig, SubsetSearch
 from nsode_jax.search.terms import MAX_DEGREE, functions, monomials, saturations, sum_of, waves
 from nsode_jax.search.variants import canonical_or_none
-from nsode_jax.selection.score import optimistic_score
+from nsode_jax.selection.system_score import equation_score
 
 _OF_EACH_SIZE = 25
 """Subsets of each number of terms whose constants are refined: one that is right may
@@ -120,18 +121,15 @@ def _climbed(
     return float(best)
 
 
-def _drafts(search: SubsetSearch, form: Regression, system: System, count: int) -> list[Draft]:
-    chosen = dict.fromkeys(search.best(2 * count))
-    by_size: dict[int, list] = {}
-    for subset in search.best(len(search.scores)):
-        same = by_size.setdefault(len(subset), [])
-        if subset and len(same) < _OF_EACH_SIZE:
-            same.append(subset)
-            chosen[subset] = None
+def _drafts(search: SubsetSearch, form: Regression, system: System, best: float) -> list[Draft]:
+    """The best subsets of each size as laws; thresholds are fitted where that may help."""
+    best = min(best, *(search.scores[subset] for subset in search.best(1)))
+    by_size: dict[int, int] = {}
     origin = Origin("terms")
     linear, other = [], []
-    for subset in chosen:
-        if not subset:
+    for subset in search.best(len(search.scores)):
+        by_size[len(subset)] = by_size.get(len(subset), 0) + 1
+        if not subset or by_size[len(subset)] > _OF_EACH_SIZE:
             continue
         coefficients, error = search.error(subset)
         terms = [search.terms[i] for i in sorted(subset)]
@@ -139,11 +137,17 @@ def _drafts(search: SubsetSearch, form: Regression, system: System, count: int) 
             law = sum_of(terms, coefficients, system.variables)
         except ExpressionError:
             continue
-        value = optimistic_score(law, error, form.count, form.floor)
+        value = equation_score(law, error, form.count, form.floor)
         linear.append(Draft(law, error, value, origin))
         if any(_has_thresholds(term) for term in terms) and search.least(subset) < best:
-            other.append(Proposal(law, origin))
-    return linear + draft_laws(form, other)
+            other += [guess for guess in initial_guesses(law) if fits(law, guess.free)]
+    constants, errors = fit_laws(form, other)
+    for guess, values, error in zip(other, constants, errors, strict=True):
+        if math.isfinite(error) and np.isfinite(values).all():
+            law = guess.expression.skeleton.with_constants(values)
+            value = equation_score(law, float(error), form.count, form.floor)
+            linear.append(Draft(law, float(error), value, origin))
+    return linear
 
 
 def _has_thresholds(term: Prefix) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -26,6 +26,7 @@ _MOST_VIEWS = 4
 _MOST_VIEWS_IN_ALL = 8
 
 
+@runtime_checkable
 class Proposer(Protocol):
     """What is needed of the network; see `nsode_jax.decoding.propose`."""
 

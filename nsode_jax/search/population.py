@@ -15,7 +15,7 @@ from nsode_jax.fitting.regression import Regression
 from nsode_jax.search.sources import UNRESTRICTED, Proposal, Restriction
 from nsode_jax.search.variants import canonical_or_none
 from nsode_jax.selection.complexity import weighted_complexity
-from nsode_jax.selection.score import optimistic_score, score
+from nsode_jax.selection.score import draft_score, score
 
 _SIZE = 150
 
@@ -27,7 +27,7 @@ class Draft:
     Attributes:
       expression: the law, not necessarily canonical.
       error: root mean square residual, relative to the spread of the data.
-      score: of that residual, `optimistic_score` at first, `score` in a population.
+      score: of that residual, `draft_score` at first, `score` in a population.
       origin: where it came from.
     """
 
@@ -55,7 +55,7 @@ def draft_laws(form: Regression, proposals: Sequence[Proposal]) -> list[Draft]:
             fitted = guess.expression.skeleton.with_constants(values)
         except ValueError:  # A constant left the range of numbers.
             continue
-        value = optimistic_score(fitted, float(error), form.count, form.floor)
+        value = draft_score(fitted, float(error), form)
         if owner not in best or value < best[owner].score:
             best[owner] = Draft(fitted, float(error), value, proposals[owner].origin)
     return list(best.values())
@@ -83,7 +83,7 @@ class Population:
                 continue
             if VARIABLE not in canonical.prefix and draft.error > 0.5:
                 continue
-            value = score(canonical, draft.error, self._form.count, self._form.floor)
+            value = score(canonical, draft.error, self._form)
             key = canonical.skeleton.unsigned_key
             if key not in self._drafts or value < self._drafts[key].score:
                 self._drafts[key] = dataclasses.replace(draft, expression=canonical, score=value)

@@ -22,11 +22,13 @@ from nsode_jax.fitting.least_squares import InitialGuess, fit_laws
 from nsode_jax.fitting.progress import Progress, silent
 from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.trajectory_fitting import NO_FIT, ROUGH, fit_trajectories, polished_fit
+from nsode_jax.search.effort import RefineConfig
 from nsode_jax.search.evolution import evolve, restart
-from nsode_jax.search.population import Draft, Population, draft_laws
+from nsode_jax.search.population import Population, draft_laws
 from nsode_jax.search.sources import UNRESTRICTED, Proposal, Restriction
 from nsode_jax.search.variants import (
     factored_law,
+    plain_law,
     rounded_laws,
     shortened_laws,
     with_coefficients,
@@ -42,25 +44,6 @@ _EQUAL = 0.5
 
 SLACK = 30.0
 """Rough fits are estimates: laws may score this much worse and still be tried."""
-
-
-@dataclasses.dataclass(frozen=True)
-class RefineConfig:
-    """How much work goes into refinement.
-
-    Attributes:
-      generations: of the evolutionary search; 0 for none.
-      children: new laws per generation.
-      matched: most laws whose solution is fitted to the data, roughly.
-      polished: how many of them are then fitted until nothing changes.
-      returned: how many laws are integrated and returned at all.
-    """
-
-    generations: int = 5
-    children: int = 160
-    matched: int = 60
-    polished: int = 10
-    returned: int = 100
 
 
 def refine(
@@ -113,13 +96,25 @@ def refine(
     )
     restart(form, population, rng, 60)
 
-    fits = _fit_all(data, form, population.best(config.returned), config, progress)
+    fits = _fit_all(data, form, population, config, progress)
     progress("simplifying", 0.0)
     fits += _simplify(data, form, fits)
     progress("simplifying", 1.0)
-    return [
+    fits = [
         _without_negligible(data, form, fit) for fit in _polished(data, form, fits, config.polished)
     ]
+    return fits + (_plain(data, form, fits, config.polished) if form.exact else [])
+
+
+def _plain(data: Dataset, form: Regression, fits: Sequence[Fit], number: int) -> list[Fit]:
+    """The best laws with round numbers, where data of many digits do not tell the difference."""
+    values = scores(fits, data, form)
+    plain = []
+    for i in sorted(range(len(fits)), key=values.__getitem__)[:number]:
+        law = plain_law(fits[i].expression)
+        if law != fits[i].expression and not fits[i].diverged:
+            plain.append(fit_trajectories(data, law, fits[i].y0s, fits[i].origin, NO_FIT))
+    return plain
 
 
 def _without_negligible(data: Dataset, form: Regression, fit: Fit) -> Fit:
@@ -142,16 +137,23 @@ def fit_asked_for(data: Dataset, form: Regression, proposal: Proposal) -> Fit:
 def _fit_all(
     data: Dataset,
     form: Regression,
-    drafts: Sequence[Draft],
+    population: Population,
     config: RefineConfig,
     progress: Progress,
 ) -> list[Fit]:
-    """Trajectory fitting: roughly for many, in full for the best of them."""
+    """Trajectory fitting: roughly for many, in full for the best of them.
+
+    Laws that no simpler one fits as well as are always among the many: where the smooth
+    curve follows what no law should, long laws have the better scores in its integral form.
+    """
     fits = []
     margin = _margin(form)
+    front = population.front()
+    drafts = population.best(config.returned)
+    drafts += [draft for draft in front if draft not in drafts]
     for i, draft in enumerate(drafts):
         progress("fitting trajectories", i / max(len(drafts), 1))
-        hopeful = i < config.matched and draft.score < drafts[0].score + margin
+        hopeful = draft in front or (i < config.matched and draft.score < drafts[0].score + margin)
         stopping = ROUGH if hopeful and not form.exact else NO_FIT
         fits.append(fit_trajectories(data, draft.expression, form.y0s, draft.origin, stopping))
     return _polished(data, form, fits, config.polished)
@@ -228,7 +230,7 @@ def _simplify(
             ]
             # Not even an exact fit of the others would win.
             relatives = [
-                law for law in relatives if score(law, 0.0, form.count, floor) <= values[order[0]]
+                law for law in relatives if score(law, 0.0, form, floor) <= values[order[0]]
             ]
             if form.exact:
                 children = _fit_exactly(data, form, relatives, parent)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from nsode_jax.dynamics.trajectory import count
 from nsode_jax.expressions.expression import Expression
@@ -77,6 +77,7 @@ class Restriction:
 UNRESTRICTED = Restriction()
 
 
+@runtime_checkable
 class CandidateSource(Protocol):
     """Something that proposes laws for data.
 

@@ -17,7 +17,8 @@ from jaxtyping import Float
 from nsode_jax.expressions.prefix import Prefix
 from nsode_jax.fitting.regression import Regression
 from nsode_jax.search.terms import sum_of
-from nsode_jax.selection.score import misfit, optimistic_score
+from nsode_jax.selection.score import misfit
+from nsode_jax.selection.system_score import equation_score
 
 Subset = frozenset[int]
 
@@ -55,7 +56,7 @@ class SubsetSearch:
                 columns.append(column / size)
                 self.terms.append(term)
                 weighted = sum_of([term], [0.123], variables)
-                price = optimistic_score(weighted, 1.0, form.count, form.floor)
+                price = equation_score(weighted, 1.0, form.count, form.floor)
                 self._costs.append(price - float(misfit(1.0, form.count, form.floor)) + 3.0)
         design = np.array(columns).T.reshape(len(form.target), -1)
         # Only what the terms span is ever asked for.

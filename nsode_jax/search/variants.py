@@ -18,6 +18,8 @@ from nsode_jax.expressions.expression import (
 from nsode_jax.expressions.operators import OPERATORS, VARIABLE
 
 _NEARBY = (0.9, 1.0, 1.1)
+_ALL_BUT = 1e-4
+"""Relative distance of a constant from a plain number that may be an error."""
 
 
 def canonical_or_none(expression: Expression) -> Expression | None:
@@ -82,6 +84,18 @@ def rounded_laws(expression: Expression) -> Iterator[Expression]:
         rounded = canonical_or_none(skeleton.with_constants(values))
         if rounded is not None and rounded != expression:
             yield rounded
+
+
+def plain_law(expression: Expression) -> Expression:
+    """The law with every constant plain that all but is, in canonical form."""
+    constants = np.array(expression.constants)
+    half = np.round(2 * constants) / 2
+    near = np.abs(half - constants) <= _ALL_BUT * np.abs(constants)
+    plain = [n and is_plain(value) for n, value in zip(near, half, strict=True)]
+    if (half == constants)[plain].all():
+        return expression
+    values = np.where(plain, half, constants)
+    return canonical_or_none(expression.skeleton.with_constants(values)) or expression
 
 
 def shortened_laws(expression: Expression) -> Iterator[Expression]:

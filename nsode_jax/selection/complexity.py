@@ -6,6 +6,7 @@ import functools
 import math
 
 import numpy as np
+from jaxtyping import Float
 
 from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.expression import Expression, Prefix, subtree_end
@@ -35,7 +36,7 @@ def weighted_complexity(expression: Expression) -> float:
     argument, everything else once.
     """
     prefix = expression.prefix
-    exponents = _exponents(prefix)
+    exponents = exponent_places(prefix)
     total = 0.0
     for i, token in enumerate(prefix):
         if isinstance(token, str):
@@ -65,7 +66,7 @@ def in_arbitrary_units(expression: Expression) -> tuple[float, int]:
     the complexity. Whole and half exponents do not depend on units and are no constants.
     """
     prefix = expression.prefix
-    exponents = _exponents(prefix)
+    exponents = exponent_places(prefix)
     generic = tuple(
         token
         if isinstance(token, str) or (i in exponents and is_plain(token)) or token == 1.0
@@ -80,29 +81,87 @@ def _generic(place: int) -> float:
     return 0.5 + (place + 1) * 0.6180339887498949 % 1.0
 
 
-def _exponents(prefix: Prefix) -> set[int]:
+def exponent_places(prefix: Prefix) -> set[int]:
+    """Where the exponents of powers begin."""
     return {subtree_end(prefix, i + 1) for i, token in enumerate(prefix) if token == "pow"}
+
+
+def tangents(
+    expression: Expression, number: int, y: Float[np.ndarray, " values"]
+) -> Float[np.ndarray, "constants values"]:
+    """How f changes with the logarithms of its constants, in arbitrary units.
+
+    Args:
+      expression: f.
+      number: of its constants, as `in_arbitrary_units` tells it.
+      y: where.
+
+    Returns:
+      A row for each constant that is written, and as many more as that takes for changes
+      of f and of y by a factor. Shape [constants, values].
+    """
+    written = _written(expression.prefix)
+    rows = [_tangent(expression.prefix, i, y) for i in written]
+    for row in (expression.evaluate(y), _slope(expression, y)):
+        if len(rows) >= number:
+            break
+        others = np.array(rows).reshape(len(rows), y.size).T
+        if not (np.isfinite(others).all() and np.isfinite(row).all()):
+            rows.append(row)
+            continue
+        own = row - others @ np.linalg.lstsq(others, row, rcond=_RANK_TOLERANCE)[0]
+        if np.linalg.norm(own) > _ALONG * np.linalg.norm(row):
+            rows.append(own)
+    return np.array(rows).reshape(len(rows), y.size)
+
+
+def _written(prefix: Prefix) -> list[int]:
+    """Places of the numbers that would change with the units."""
+    exponents = exponent_places(prefix)
+    return [
+        i
+        for i, token in enumerate(prefix)
+        if not isinstance(token, str) and token != 1.0 and not (i in exponents and is_plain(token))
+    ]
+
+
+def _tangent(
+    prefix: Prefix, place: int, y: Float[np.ndarray, " values"]
+) -> Float[np.ndarray, " values"]:
+    """df/dlog(c) of the number at a place."""
+    number = prefix[place]
+    assert not isinstance(number, str)
+    above, below = (
+        Expression((*prefix[:place], number * (1 + side * _STEP), *prefix[place + 1 :])).evaluate(y)
+        for side in (1, -1)
+    )
+    return (above - below) / (2 * _STEP)
+
+
+def _slope(law: Expression, y: Float[np.ndarray, " values"]) -> Float[np.ndarray, " values"]:
+    """df/dk of f(k y) at k = 1, which is y f'."""
+    return (law.evaluate(y * (1 + _STEP)) - law.evaluate(y * (1 - _STEP))) / (2 * _STEP)
+
+
+def fitted_exponents(expression: Expression) -> list[float]:
+    """Exponents that are numbers, but no plain ones."""
+    prefix = expression.prefix
+    places = exponent_places(prefix)
+    return [
+        token
+        for i, token in enumerate(prefix)
+        if i in places and not isinstance(token, str) and not is_plain(token)
+    ]
 
 
 @functools.lru_cache(maxsize=100_000)
 def _in_arbitrary_units(prefix: Prefix) -> tuple[float, int]:
     law = Expression(prefix)
-    exponents = _exponents(prefix)
-    written = [
-        (i, token)
-        for i, token in enumerate(prefix)
-        if not isinstance(token, str) and token != 1.0 and not (i in exponents and is_plain(token))
-    ]
-    columns = [law.evaluate(_PLACES)]  # d/dm at m = 1.
+    written = _written(prefix)
     with np.errstate(all="ignore"):
-        # d/dk at k = 1 is y f'.
-        columns.append(law.evaluate(_PLACES * (1 + _STEP)) - law.evaluate(_PLACES * (1 - _STEP)))
-        for i, number in written:
-            above, below = (
-                Expression((*prefix[:i], number * (1 + side * _STEP), *prefix[i + 1 :]))
-                for side in (1, -1)
-            )
-            columns.append(above.evaluate(_PLACES) - below.evaluate(_PLACES))
+        # d/dm at m = 1 is f.
+        columns = [law.evaluate(_PLACES), _slope(law, _PLACES)]
+        columns += [_tangent(prefix, i, _PLACES) for i in written]
         tangent = np.array(columns)
         tangent = tangent[:, np.isfinite(tangent).all(axis=0)]
         size = np.linalg.norm(tangent, axis=1, keepdims=True)
@@ -118,3 +177,5 @@ _MAGNITUDES = np.geomspace(0.13, 4.7, 16)
 _PLACES = np.concatenate([-_MAGNITUDES[::-1], _MAGNITUDES])
 _STEP = 1e-5
 _RANK_TOLERANCE = 1e-6
+_ALONG = 1e-4
+"""A change that others make up for but for so much of it is none of its own."""

@@ -26,7 +26,14 @@ import importlib.resources
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from nsode_jax.expressions.expression import Expression, ExpressionError, Skeleton
+import numpy as np
+
+from nsode_jax.expressions.expression import (
+    Expression,
+    ExpressionError,
+    Skeleton,
+    subtree_end,
+)
 from nsode_jax.expressions.operators import (
     CONSTANT,
     NEGATIVE_CONSTANT,
@@ -36,6 +43,7 @@ from nsode_jax.expressions.operators import (
     arity,
 )
 from nsode_jax.selection.catalogue import Catalogue
+from nsode_jax.selection.complexity import exponent_places
 from nsode_jax.selection.form import Form, form_of
 from nsode_jax.selection.named_formula import NamedFormula
 
@@ -84,9 +92,13 @@ def tokens_in_context(form: Form) -> Iterator[tuple[Context, str]]:
     for token in form:
         context = open_places.pop()
         yield context, token
-        inside = context[2] or context[0] in _FUNCTIONS
-        for place in reversed(range(arity(token))):
-            open_places.append((token, place, inside))
+        open_places += _places(token, context)
+
+
+def _places(token: str, context: Context) -> list[Context]:
+    """Where the arguments of a token stand, the first of them last."""
+    inside = context[2] or context[0] in _FUNCTIONS
+    return [(token, place, inside) for place in reversed(range(arity(token)))]
 
 
 def _is_exponent(context: Context) -> bool:
@@ -146,6 +158,20 @@ class OperatorModel:
             wider = self._smoothed(self._wider[None], token, 1.0 / len(_TOKENS))
         wider = self._smoothed(self._wider.get(context[:2], nothing), token, wider)
         return self._smoothed(self.counts.get(context, nothing), token, wider)
+
+    def draw(self, rng: np.random.Generator, longest: int) -> Form | None:
+        """A random form; None for one of more tokens than the longest."""
+        form: list[str] = []
+        open_places: list[Context] = [_ROOT]
+        while open_places:
+            context = open_places.pop()
+            tokens = tuple(_EXPONENT_BASE) if _is_exponent(context) else _TOKENS
+            chances = np.array([self.probability(context, token) for token in tokens])
+            form.append(tokens[rng.choice(len(tokens), p=chances / chances.sum())])
+            open_places += _places(form[-1], context)
+            if len(form) + len(open_places) > longest:
+                return None
+        return tuple(form)
 
     def log_probability(self, form: Form) -> float:
         """Of a form, in nats; -inf if a plain exponent is beyond those that are known."""
@@ -277,6 +303,39 @@ class Prior:
 def log_prior(law: Expression | Skeleton) -> float:
     """`Prior.log_prior` of the prior that comes with the package."""
     return Prior.load().log_prior(law)
+
+
+def written_log_prior(law: Expression) -> float:
+    """`OperatorModel.log_probability` of a law as it is written, canonical or not.
+
+    As the canonical form in arbitrary units does, it writes a difference as a sum, and a
+    coefficient before every term.
+    """
+    prefix, form = law.prefix, []
+    exponents = exponent_places(prefix)
+    starts = [0]
+    while starts:
+        start = starts.pop()
+        token = prefix[start]
+        if token in ("add", "sub"):
+            form.append("add")
+            starts += [subtree_end(prefix, start + 1), start + 1]
+        elif token == "neg":
+            starts.append(start + 1)
+        else:
+            if isinstance(token, str) and token not in ("mul", "div"):
+                form += ["mul", CONSTANT]
+            for place in range(start, subtree_end(prefix, start)):
+                form.append(_token_of_form(prefix[place], place in exponents))
+    return Prior.load().operators.log_probability(tuple(form))
+
+
+def _token_of_form(token: str | float, is_exponent: bool) -> str:
+    if isinstance(token, str):
+        return "add" if token == "sub" else token
+    if is_exponent and f"{token:g}" in _EXPONENT_BASE:
+        return f"{token:g}"
+    return NEGATIVE_CONSTANT if token < 0 else CONSTANT
 
 
 @functools.cache

@@ -7,16 +7,27 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from nsode_jax.expressions.constants import is_plain
+from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit, Origin
 from nsode_jax.fitting.regression import Regression
-from nsode_jax.selection.score import residual_floor, score, scores
+from nsode_jax.selection.score import (
+    independent_share,
+    relative_residual,
+    residual_floor,
+    score,
+    scores,
+)
 
 _ALIKE_BESIDE_SOLUTIONS = 1e-4
 """Rates that differ by this share of the largest one are alike to a solution."""
 
 _ALIKE = 3.0
-"""Likewise in an exact form, times its floor."""
+"""Likewise in an exact form, times its floor, or the smallest residual if that is larger."""
+
+_DECIDING = 5
+"""So many laws, the best, tell how independent the observations are."""
 
 
 def rank(
@@ -29,8 +40,10 @@ def rank(
     Of fits with the same skeleton (signs aside) the best stays. Of laws whose f
     differs by next to nothing over the observed range the simplest stays, of those that
     differ by less than the data can show the best: they are one law written in two ways,
-    or not to be told apart. A law that somebody asked for stays in any case; if another
-    fit of its skeleton is better, that one takes its origin. Laws that diverge come last.
+    or not to be told apart. In an exact form the one with fewer fitted numbers stays of
+    these: to fit data of seven digits with round numbers is no accident. A law that
+    somebody asked for stays in any case; if another fit of its skeleton is better, that one
+    takes its origin. Laws that diverge come last.
 
     Args:
       fits: any number of fits.
@@ -40,44 +53,75 @@ def rank(
     Returns:
       Pairs of a fit and its score, lowest score first.
     """
-    alike = _ALIKE * residual_floor(data, form) if form.exact else _ALIKE_BESIDE_SOLUTIONS
-    same = alike / 100
-    values = scores(fits, data, form)
+    values = scores(fits, data, form, counted_share(fits, data, form))
     order = sorted(range(len(fits)), key=lambda i: (values[i], fits[i].expression.complexity, i))
-    grid = data.values(64)
-    kept: list[int] = []
-    curves: dict[int, np.ndarray] = {}
-    keys: set[str] = set()
-    # What each would score if it fitted exactly.
-    simplest = [score(fit.expression, 0.0, data.count) for fit in fits]
     asked = {
         fit.expression.skeleton.unsigned_key: fit.origin for fit in fits if fit.origin.asked_for
     }
-    for i in order:
-        key = fits[i].expression.skeleton.unsigned_key
-        if key in keys:
+    places = _each_once([fits[i] for i in order], asked, data, form)
+    # Who takes the place of a law takes its score if that is better: the data cannot tell.
+    ranked = [(fits[order[i]], min(values[order[i]], values[order[j]])) for i, j in places]
+    ranked.sort(key=lambda pair: (pair[1], pair[0].expression.complexity))
+    return [(_with_origin(fit, asked), value) for fit, value in ranked]
+
+
+def _each_once(
+    fits: Sequence[Fit], asked: Mapping[str, Origin], data: Dataset, form: Regression
+) -> list[tuple[int, int]]:
+    """Each law that stays, and the first of the fits that are the same law; best fits first."""
+    alike = _ALIKE_BESIDE_SOLUTIONS
+    if form.exact:
+        best = min((relative_residual(fit, data, form) for fit in fits), default=0.0)
+        alike = _ALIKE * max(residual_floor(data, form), best)
+    grid = form.nodes if form.exact else data.values(64)
+    curves = [fit.expression.evaluate(grid) for fit in fits]
+    keys = [fit.expression.skeleton.unsigned_key for fit in fits]
+
+    def takes_its_place(i: int, j: int) -> bool:
+        """Whether the later of two laws that the data do not tell apart is the simpler one."""
+        if form.exact and _rounder(fits[i].expression, fits[j].expression):
+            return True
+        # What each would score if it fitted exactly.
+        return _same_curve(curves[i], curves[j], alike / 100) and (
+            score(fits[i].expression, 0.0, form) < score(fits[j].expression, 0.0, form)
+        )
+
+    places: list[tuple[int, int]] = []
+    for i, key in enumerate(keys):
+        known = next((n for n, (j, _) in enumerate(places) if keys[j] == key), None)
+        if known is None:
+            twins = (
+                n for n, (j, _) in enumerate(places) if _same_curve(curves[i], curves[j], alike)
+            )
+            known = next(twins, None)
+            if known is None or key in asked:
+                places.append((i, i))
+                continue
+            if keys[places[known][0]] in asked:
+                continue
+        elif not _same_curve(curves[i], curves[places[known][0]], alike):
             continue
-        keys.add(key)
-        curve = fits[i].expression.evaluate(grid)
-        twin = next((j for j in kept if _same_curve(curve, curves[j], alike)), None)
-        if twin is None or key in asked:
-            kept.append(i)
-        elif (
-            _same_curve(curve, curves[twin], same)
-            and simplest[i] < simplest[twin]
-            and fits[twin].expression.skeleton.unsigned_key not in asked
-        ):
-            kept[kept.index(twin)] = i
-        else:
-            continue
-        curves[i] = curve
-    kept.sort(key=lambda i: (values[i], fits[i].expression.complexity, i))
-    return [(_with_origin(fits[i], asked), values[i]) for i in kept]
+        if takes_its_place(i, places[known][0]):
+            places[known] = i, places[known][1]
+    return places
+
+
+def counted_share(fits: Sequence[Fit], data: Dataset, form: Regression) -> float:
+    """As what share of their number the observations count, by the best of the fits."""
+    values = scores(fits, data, form)
+    best = sorted(range(len(fits)), key=values.__getitem__)[:_DECIDING]
+    return independent_share([fits[i] for i in best], data)
 
 
 def _with_origin(fit: Fit, asked: Mapping[str, Origin]) -> Fit:
     origin = asked.get(fit.expression.skeleton.unsigned_key, fit.origin)
     return dataclasses.replace(fit, origin=origin)
+
+
+def _rounder(one: Expression, other: Expression) -> bool:
+    """Whether a law has fewer fitted numbers than another, and is no longer."""
+    numbers, others = (sum(not is_plain(c) for c in law.constants) for law in (one, other))
+    return numbers < others and one.complexity <= other.complexity
 
 
 def _same_curve(one: np.ndarray, other: np.ndarray, tolerance: float) -> bool:

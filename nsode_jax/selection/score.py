@@ -1,20 +1,29 @@
-"""The order of candidate laws: how well they fit against how complex they are.
+"""The order of candidate laws: the evidence for them, and their prior.
 
-The score of a law, lower is better, is twice a description length in nats, up
-to a constant that all laws share:
+The score of a law, lower is better, is minus twice the logarithm of its posterior
+probability, up to a constant that all laws share:
 
-    n log(r^2 + F^2) + m log((r^2 + f^2) / (r^2 + F^2)) + k log(n) + 2 j - 2 log(p)
+    (n - s) log(r^2) + sum log(1 + 1 / (v / (9 g) + 1 / n)) + e + 2 j - 2 log(p)
 
-r is the residual of the *integrated* solution relative to the spread of the data, n
-the number of observations, m the smaller of n and 10. The first term and k log(n),
-with k constants, are the BIC. It takes observations for independent witnesses, which
-holds for noise only: what is left below F = 1e-3 is systematic (a solver's tolerance,
-a sensor's drift, a curve that nearly is the right one), smooth over the whole series,
-and counts as m observations. Otherwise long formulas would be bought with digits
-that nobody measured. Below f, the precision of the data (`residual_floor`), nothing
+The first two terms are Laplace's approximation of the evidence (MacKay 2003, Information
+Theory, Inference, and Learning Algorithms, chapter 28). r is the residual of the
+*integrated* solution relative to the spread of the data, n the number of observations, s
+that of the series, whose initial values are parameters of all laws alike. g are the
+eigenvalues of the Fisher matrix of the logarithms of the constants for noise of variance
+1, v is the variance of the noise, estimated with the degrees of freedom that the constants
+leave. A constant is expected within a factor of e^3 either way, or as well as one
+observation tells it if that is better (the unit information of Kass and Wasserman 1995, J.
+Am. Stat. Assoc. 90): what the data determine costs log(n + 1), as in the BIC, and what
+they do not determine costs less, down to nothing. e is the sum of the squared logarithms of
+fitted exponents: they are expected near 1, and y**19.4 is a curve that bends as it likes.
+
+Not all of r is noise: log(r^2) stands for log(r^2 + F^2) + (m / n) log((r^2 + f^2) /
+(r^2 + F^2)), m being the smaller of n and 10. What is left below F = 1e-3 is systematic (a
+solver's tolerance, a sensor's drift, a curve that nearly is the right one), smooth over the
+whole series, and counts as m observations. Otherwise long formulas would be bought with
+digits that nobody measured. Below f, the precision of the data (`residual_floor`), nothing
 counts. p is the prior probability of the form of the law (`prior`), to which `EDGE_COST`
-adds. Where many laws are to be screened, a flat price of tokens stands in for it
-(`optimistic_score`).
+adds.
 
 Constants and the form are those of the law in arbitrary units (`in_arbitrary_units`).
 In noise 16.4 - y is hardly worse than 16.1 - 0.97*y, but that the factor should be 1 in
@@ -24,6 +33,7 @@ stand, those that are not plain (`is_plain`): a round number is told in fewer wo
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 
@@ -32,14 +42,13 @@ from jaxtyping import Float
 
 from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.fitting.censored import censored_misfit
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit
 from nsode_jax.fitting.regression import Regression
-from nsode_jax.selection.complexity import in_arbitrary_units, weighted_complexity
-from nsode_jax.selection.prior import log_prior
-
-TOKEN_COST = 3.0
-"""Score of one token of a formula where the prior takes too long: twice 1.5 nats."""
+from nsode_jax.fitting.trajectory_fitting import autocorrelation
+from nsode_jax.selection.complexity import fitted_exponents, in_arbitrary_units, tangents
+from nsode_jax.selection.prior import log_prior, written_log_prior
 
 NUMBER_COST = 2.0
 """Score of a constant that is no plain number."""
@@ -57,6 +66,18 @@ EDGE_COST = 9.0
 """Score of a law that ends, or has a pole, just beyond the data. Few real laws do, but
 the square root or the reciprocal of a shifted y bends to fit much."""
 
+
+UNSEEN = 0.15
+"""How probable it is that the right law is not among those that were found in noise. It makes
+stated probabilities right for simulated laws (`evaluation.calibration`)."""
+
+_SIGNIFICANT = 2.33
+"""Standard deviations: one in a hundred by chance."""
+
+_OVERFLOW = 1e100
+
+_PRIOR_WIDTH = 3.0
+"""Standard deviation of the logarithm of a constant before there are data."""
 
 _REACH = 100.0
 """The residual of a solution counts beside that of an exact form beyond so many times it."""
@@ -82,49 +103,94 @@ def relative_residual(fit: Fit, data: Dataset, form: Regression) -> float:
 def score(
     expression: Expression,
     relative_rms: float,
-    num_points: int,
-    floor: float = RELATIVE_FLOOR,
+    form: Regression,
+    floor: float | None = None,
+    share: float = 1.0,
 ) -> float:
-    """Twice the description length of a law and of the data given it (see above).
+    """Minus twice the logarithm of the posterior probability of a law (see above).
 
     Args:
       expression: the law.
-      relative_rms: residual divided by the standard deviation of the data.
-      num_points: number of observations.
-      floor: smallest residual that counts, relative likewise.
+      relative_rms: residual divided by the standard deviation of the data; with 0 a bound
+        from below is found, which no residual can get under.
+      form: the data, prepared for fitting; laws in its units.
+      floor: smallest residual that counts, relative likewise; by default that of the form.
+      share: as what share of them the observations count, as `independent_share` gives it.
 
     Returns:
       The score, lower is better; inf for a law that diverges.
     """
     if not math.isfinite(relative_rms):
         return math.inf
-    _, constants = in_arbitrary_units(expression)
-    return (
-        float(misfit(relative_rms, num_points, floor))
-        + constants * math.log(num_points)
-        + NUMBER_COST * sum(not is_plain(c) for c in expression.constants)
-        - 2 * log_prior(expression)
-    )
+    return evidence(expression, relative_rms, form, floor, share) - 2 * log_prior(expression)
 
 
-def optimistic_score(
-    expression: Expression, relative_rms: float, num_points: int, floor: float
+def evidence(
+    expression: Expression,
+    relative_rms: float,
+    form: Regression,
+    floor: float | None = None,
+    share: float = 1.0,
 ) -> float:
-    """A score that is found faster, for screening.
-
-    Of laws of up to six symbols without a name, 2% have a better true score; of the
-    commonest beyond a third have, mostly by less than 20.
-    """
-    numbers = sum(not is_plain(c) for c in expression.constants)
-    return (
-        float(misfit(relative_rms, num_points, floor))
-        + numbers * (math.log(num_points) + NUMBER_COST)
-        + TOKEN_COST * weighted_complexity(expression)
+    """The score without the prior of the law's form; arguments as of `score`."""
+    floor = form.floor if floor is None else floor
+    determined = [share * value for value in information(expression, form)]
+    return laplace(relative_rms, determined, share * form.count, len(form.y0s), floor) + (
+        sum(math.log(abs(exponent)) ** 2 for exponent in fitted_exponents(expression))
+        + NUMBER_COST * sum(not is_plain(c) for c in expression.constants)
     )
+
+
+def laplace(
+    relative_rms: float, information: Sequence[float], count: float, series: int, floor: float
+) -> float:
+    """Minus twice the logarithm of the evidence by Laplace's approximation (see above).
+
+    Args:
+      relative_rms: residual divided by the standard deviation of the data.
+      information: of the constants, as `information` gives it.
+      count: number of independent observations.
+      series: number of series.
+      floor: smallest residual that counts, relative likewise.
+    """
+    observations = max(count - series, 1.0)
+    freedom = max(observations - len(information), 1)
+    variance = (relative_rms**2 + floor**2) * count / freedom
+    occam = sum(
+        math.log1p(1 / (variance / (_PRIOR_WIDTH**2 * value) + 1 / count))
+        for value in information
+        if value > 0
+    )
+    return observations / count * float(misfit(relative_rms, count, floor)) + occam
+
+
+def draft_score(expression: Expression, relative_rms: float, form: Regression) -> float:
+    """The score by the prior of the law's operators as it is written.
+
+    For many laws at once: canonical forms and names, which `score` asks for, take longer.
+    """
+    return evidence(expression, relative_rms, form) - 2 * written_log_prior(expression)
+
+
+@functools.lru_cache(maxsize=20_000)
+def information(expression: Expression, form: Regression) -> tuple[float, ...]:
+    """Eigenvalues of the Fisher matrix of the logarithms of a law's constants.
+
+    For noise of the standard deviation by which the form's target is divided. Where the
+    law is undefined somewhere, its constants count as known to one spread of the data by
+    every observation.
+    """
+    _, number = in_arbitrary_units(expression)
+    with np.errstate(all="ignore"):
+        jacobian = form.operator @ tangents(expression, number, form.nodes).T
+        if not np.isfinite(jacobian).all() or np.abs(jacobian).max(initial=0.0) > _OVERFLOW:
+            return (float(form.count),) * number
+    values = np.linalg.svd(jacobian, compute_uv=False) ** 2 if jacobian.size else np.zeros(0)
+    return tuple(values.tolist())
 
 
 def misfit(
-    relative_rms: Float[np.ndarray, "*laws"] | float, num_points: int, floor: float
+    relative_rms: Float[np.ndarray, "*laws"] | float, num_points: float, floor: float
 ) -> Float[np.ndarray, "*laws"]:
     """The part of the score that is not complexity (see above); inf for a law that diverges."""
     square = np.square(relative_rms)
@@ -137,14 +203,38 @@ def misfit(
     return np.where(np.isfinite(square), value, np.inf)
 
 
-def scores(fits: Sequence[Fit], data: Dataset, form: Regression) -> list[float]:
+def scores(fits: Sequence[Fit], data: Dataset, form: Regression, share: float = 1.0) -> list[float]:
     """The score of each fit, lower is better; inf for those that diverge."""
     floor, nearby = residual_floor(data, form), _nearby(data)
     return [
-        score(fit.expression, relative_residual(fit, data, form), data.count, floor)
+        score(fit.expression, relative_residual(fit, data, form), form, floor, share)
         + (0.0 if _is_tame(fit.expression, nearby) else EDGE_COST)
+        + censored_misfit(fit, data)
         for fit in fits
     ]
+
+
+def independent_share(fits: Sequence[Fit], data: Dataset) -> float:
+    """As what share of their number the observations count.
+
+    Where even the best laws leave residuals that are alike from one observation to the
+    next, by a sensor's drift or because no law at hand is quite right, n observations tell
+    as much as n (1 - a) / (1 + a) independent ones, a being the autocorrelation (Bayley and
+    Hammersley 1946, J. R. Stat. Soc. Suppl. 8). Residuals below `SYSTEMATIC` count less
+    anyway.
+
+    Args:
+      fits: the best of all; the one with the least autocorrelation decides.
+      data: the series.
+    """
+    alike = 1.0
+    for fit in fits:
+        if fit.diverged or fit.residual_rms <= SYSTEMATIC * data.spread:
+            return 1.0
+        alike = min(alike, autocorrelation(data, fit))
+    if alike * math.sqrt(data.count) < _SIGNIFICANT:
+        return 1.0
+    return (1 - alike) / (1 + alike)
 
 
 def _nearby(data: Dataset) -> Float[np.ndarray, " values"]:
@@ -167,14 +257,22 @@ def _is_tame(expression: Expression, nearby: Float[np.ndarray, " values"]) -> bo
     return not (smaller > np.median(np.abs(rates))).any()
 
 
-def posterior_probabilities(values: Sequence[float]) -> list[float]:
-    """Posterior probability of each law, if one of them is the right one.
-
-    A score is twice a description length, so the probability falls as exp(-score / 2).
+def posterior_probabilities(values: Sequence[float], unseen: float = 0.0) -> list[float]:
+    """Posterior probability of each law: it falls as exp(-score / 2).
 
     Args:
       values: scores, at least one of them finite.
+      unseen: probability that the right law is none of them.
     """
     least = min(values)
     shares = [math.exp(-(value - least) / 2) for value in values]
-    return [share / sum(shares) for share in shares]
+    return [(1 - unseen) * share / sum(shares) for share in shares]
+
+
+def unseen_probability(relative_rms: float) -> float:
+    """Probability that the right law was not found, from the residual of the best that was.
+
+    A law that explains all but what is systematic at most is hardly ever a wrong one.
+    """
+    square = relative_rms**2
+    return UNSEEN * square / (square + SYSTEMATIC**2)

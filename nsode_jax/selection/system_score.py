@@ -12,12 +12,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import UNIT
 from nsode_jax.expressions.prefix import Prefix, subtree_end
 from nsode_jax.fitting.observations import Observations
 from nsode_jax.fitting.shooting import SystemFit, Tie
-from nsode_jax.selection.score import NUMBER_COST, TOKEN_COST, optimistic_score
+from nsode_jax.selection.complexity import weighted_complexity
+from nsode_jax.selection.score import NUMBER_COST, misfit
+
+TOKEN_COST = 3.0
+"""Score of one token of an equation: twice 1.5 nats."""
 
 FLOOR = 1e-4
 """Residuals below this share of the spread count as equally small: coupled equations amplify
@@ -45,6 +50,23 @@ class SharedTerm:
     likeness: float
 
 
+def equation_score(law: Expression, relative_rms: float, count: int, floor: float) -> float:
+    """Twice the description length of one equation and of its quantity given it.
+
+    Args:
+      law: the equation, of any variables.
+      relative_rms: residual relative to the spread of the quantity.
+      count: number of observations.
+      floor: smallest residual that counts.
+    """
+    numbers = sum(not is_plain(c) for c in law.constants)
+    return (
+        float(misfit(relative_rms, count, floor))
+        + numbers * (math.log(count) + NUMBER_COST)
+        + TOKEN_COST * weighted_complexity(law)
+    )
+
+
 def system_score(data: Observations, fit: SystemFit) -> float:
     """Twice the description length of a fitted system; inf if it diverges."""
     if fit.diverged:
@@ -54,7 +76,7 @@ def system_score(data: Observations, fit: SystemFit) -> float:
     for law, left, spread, floor in zip(
         fit.laws, fit.residuals, data.spread, np.maximum(floors, FLOOR), strict=True
     ):
-        total += optimistic_score(law, float(left / spread), data.count, float(floor))
+        total += equation_score(law, float(left / spread), data.count, float(floor))
     saved = {shared.tie: shared.tokens for shared in shared_terms(fit.laws)}
     for tie in fit.ties:
         tokens = saved.get(tie, 0)

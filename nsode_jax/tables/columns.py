@@ -157,7 +157,7 @@ def _no_two_columns(sheet: Sheet, usable: list[int]) -> TrajectoryError:
         f"{sheet.file} has no two columns of numbers{found}; two are needed, one for time (or "
         "dates) and one for the value."
     )
-    others = [c for c in sheet.frame.columns if c not in usable and sheet.frame[c].notna().any()]
+    others = [c for c in sheet.frame.columns if c not in usable and sheet.cells(c).count()]
     if others:
         message += f" {not_numbers(sheet, others[-1])}"
     return TrajectoryError(message)
@@ -165,7 +165,7 @@ def _no_two_columns(sheet: Sheet, usable: list[int]) -> TrajectoryError:
 
 def _counts_rows(sheet: Sheet, column: int) -> bool:
     """Whether this is the column of row numbers that pandas and R write."""
-    cells = sheet.frame[column]
+    cells = sheet.cells(column)
     if column != 0 or sheet.names[0] not in _ROW_NAMES or cells.dtype.kind not in "iuf":
         return False
     return bool(len(cells) > 1 and (np.diff(cells.to_numpy(np.float64)) == 1).all())
@@ -173,7 +173,7 @@ def _counts_rows(sheet: Sheet, column: int) -> bool:
 
 def goes_one_way(sheet: Sheet, column: int, by: Sequence[int] = ()) -> bool:
     """Whether numbers only rise or only fall, within each series if they have labels."""
-    cells = sheet.frame[column]
+    cells = sheet.cells(column)
     if cells.dtype.kind not in "iuf":
         return False
     groups = [cells] if not by else [part for _, part in cells.groupby(sheet.text(by[0]))]

@@ -93,7 +93,7 @@ def _from_clipboard() -> str:
     from pandas.io import clipboard
 
     try:
-        text = clipboard.clipboard_get()
+        text = clipboard.clipboard_get() or ""
     except Exception as error:  # Each system has its own.
         reason = " ".join(str(error).split())[:200].rstrip(".")
         raise TrajectoryError(f"The clipboard cannot be read: {reason}.") from None

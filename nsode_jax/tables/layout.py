@@ -9,7 +9,9 @@ import itertools
 import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from nsode_jax.dynamics.trajectory import TrajectoryError, count
 from nsode_jax.tables.cells import DATA, kind_of, usual_kind
@@ -74,7 +76,7 @@ def parse_text(text: str, file: str) -> Sheet:
     width, names, unnamed = layout.width, *_find_names(layout, comment, file)
     start = filled[layout.start] if layout.start < len(filled) else len(lines)
     frame, notes = _read_frame(lines[start:], layout, file, start)
-    if len(names) == width - 1 and frame[width - 1].notna().any():
+    if len(names) == width - 1 and frame[width - 1].notna().to_numpy().any():
         _require_row_names(frame, layout, names, file)
         names = ["", *names]  # R leaves the column of row names without a name.
     if not any(names):
@@ -269,14 +271,15 @@ def _refuse_broken_numbers(layout: _Layout, file: str) -> None:
 # --- cells -----------------------------------------------------------------------
 
 
-def _parse(lines: list[str], layout: _Layout, file: str, **how) -> pd.DataFrame:
+def _parse(lines: list[str], layout: _Layout, file: str, **how: Any) -> pd.DataFrame:
     """The cells of the lines, with one column more for what is too long."""
     import pandas as pd
 
     columns = range(layout.width + 1)
     first = layout.delimiter.join("0" for _ in columns)  # pandas insists that one row has it.
     # Older pandas drop the last digits, unless asked not to; newer ones warn if asked.
-    old = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
+    if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
+        how = {"float_precision": "round_trip", **how}
     how = {"usecols": columns, **how}  # With it, rows that are too long are cut, not refused.
     try:
         frame = pd.read_csv(
@@ -288,7 +291,6 @@ def _parse(lines: list[str], layout: _Layout, file: str, **how) -> pd.DataFrame:
             skipinitialspace=True,
             skip_blank_lines=False,
             low_memory=False,
-            **({"float_precision": "round_trip"} if old else {}),
             **how,
         )
     except (ValueError, OverflowError) as error:
@@ -304,8 +306,9 @@ def _read_frame(
     """A row per line, and notes on rows that have not the usual number of cells."""
     frame = _parse(lines, layout, file)
     extra = frame.pop(layout.width).dropna()
-    full = frame[layout.width - 1].notna().reindex(extra.index)
-    broken = [i for i, cell in extra.items() if full[i] and kind_of(str(cell)) != "text"]
+    full = frame[layout.width - 1].notna().to_numpy()
+    long = zip(map(int, extra.index), map(str, extra))  # Rows are numbered from 0 here.
+    broken = [row for row, cell in long if full[row] and kind_of(cell) != "text"]
     if broken:
         line = lines[broken[0]][:40] if len(frame) == len(lines) else str(extra[broken[0]])
         raise TrajectoryError(
@@ -316,7 +319,7 @@ def _read_frame(
         )
     uneven = len(extra)
     if len(frame) == len(lines):
-        suspects = (lines[row] for row in frame.index[frame[layout.width - 1].isna()])
+        suspects = (lines[row] for row in np.flatnonzero(~full))
         uneven += sum(_is_short(line, layout) for line in suspects if _is_filled(line))
     notes = []
     if uneven:

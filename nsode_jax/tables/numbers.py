@@ -50,7 +50,7 @@ def read_numbers(sheet: Sheet, column: int, convention: Convention = AS_FOUND) -
     Raises:
       TrajectoryError: if the column can be read in two ways, or its limits are no numbers.
     """
-    cells = sheet.frame[column]
+    cells = sheet.cells(column)
     if cells.dtype.kind in "iuf":
         values = cells.to_numpy(np.float64, na_value=np.nan)
         asked = convention.mark == ","

@@ -78,9 +78,9 @@ def require_one_series(
 def require_no_long_table(sheet: Sheet, time: int, value: int) -> None:
     """Refuses a time that counts rows, or labels, beside the clock of several series."""
     for column in sheet.frame.columns:
-        if column in (time, value) or sheet.frame[column].dtype.kind not in "iuf":
+        if column in (time, value) or sheet.cells(column).dtype.kind not in "iuf":
             continue
-        number = runs(sheet.frame[column].to_numpy(np.float64))
+        number = runs(sheet.cells(column).to_numpy(np.float64))
         others = [c for c in sheet.frame.columns if c != column and _is_label(sheet, c, number)]
         if number[-1] > 0 and others:
             raise TrajectoryError(
@@ -110,8 +110,8 @@ def _is_label(sheet: Sheet, column: int, number: np.ndarray) -> bool:
     """Whether the column is the same within each run and another in the next."""
     if number[-1] == 0:
         return False
-    cells = sheet.frame[column]
-    if cells.isna().any():
+    cells = sheet.cells(column)
+    if cells.hasnans:
         return False
     changes = (cells != cells.shift()).to_numpy()[1:]
     return bool((changes == (np.diff(number) > 0)).all()) and cells.nunique() > 1
@@ -119,21 +119,22 @@ def _is_label(sheet: Sheet, column: int, number: np.ndarray) -> bool:
 
 def _takes_turns(sheet: Sheet, column: int, time: int, usable: np.ndarray) -> bool:
     """Whether a few labels come again and again, each once at a time that is repeated."""
-    if sheet.kind(column) in ("date", "clock") or sheet.frame[column].dtype.kind == "f":
+    if sheet.kind(column) in ("date", "clock") or sheet.cells(column).dtype.kind == "f":
         return False
-    labels = sheet.text(column)[usable]
+    labels = sheet.text(column).loc[usable]
     each = labels.value_counts()
-    if labels.isna().any() or not 2 <= len(each) <= len(labels) / _FEWEST:
+    if labels.hasnans or not 2 <= len(each) <= len(labels) / _FEWEST:
         return False
     even = each.min() >= _FEWEST and each.max() <= each.min() + 2
     blocks = int((labels != labels.shift()).sum())
     if not even or blocks < 2 * len(each):
         return False
-    times = sheet.frame[time][usable]
+    times = sheet.cells(time).loc[usable]
     repeated = times.duplicated(keep=False).mean() > 0.5
     pairs = times.astype("str") + "\0" + labels
     # Numbers that come in turns may be anything, unless they explain repeated times.
-    return not pairs.duplicated().any() and (repeated or sheet.kind(column) == "text")
+    apart = not pairs.duplicated().any()
+    return apart and bool(repeated or sheet.kind(column) == "text")
 
 
 def _option(sheet: Sheet, column: int) -> str:

@@ -147,7 +147,7 @@ def _mark_of_other_columns(sheet: Sheet, column: int) -> str | None:
     """The decimal mark that the other columns show, if they agree."""
     found = set()
     for other in sheet.frame.columns:
-        cells = sheet.frame[other]
+        cells = sheet.cells(other)
         if other == column or cells.dtype.kind in "iuMm":
             continue
         if cells.dtype.kind == "f":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -48,22 +48,26 @@ class Sheet:
     def place(self, row: int) -> str:
         return f"{self.rows_are} {self.frame.index[row]}"
 
+    def cells(self, column: int) -> pd.Series:
+        """A column as pandas read it."""
+        return cast("pd.Series", self.frame[column])  # pandas does not say what it gives.
+
     def cell(self, row: int, column: int) -> str:
         """A cell as shown in messages."""
-        return str(self.frame[column].iloc[row]).strip()[:20]
+        return str(self.cells(column).iloc[row]).strip()[:20]
 
     def kind(self, column: int) -> str:
         """What the column holds, judged by rows from all over it."""
-        cells = self.frame[column]
+        cells = self.cells(column)
         known_by_type = {"i": "number", "u": "number", "f": "number", "M": "date", "m": "clock"}
-        if (kind := cells.dtype.kind) in known_by_type and cells.notna().any():
+        if (kind := cells.dtype.kind) in known_by_type and cells.count():
             return known_by_type[kind]
         rows = np.linspace(0, len(self.frame) - 1, min(_SAMPLE, len(self.frame))).astype(int)
         return usual_kind(Counter(kind_of(cell) for cell in as_text(cells.iloc[rows])))
 
     def text(self, column: int) -> pd.Series:
         """The column's cells as they stand in the file, NaN where there is nothing."""
-        cells = self.frame[column]
+        cells = self.cells(column)
         if cells.dtype.kind in "iuf" and self.reread is not None:
             return as_text(self.reread(column))
         return as_text(cells)

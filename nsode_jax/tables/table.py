@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 
+from nsode_jax.dynamics.limits import Limits
 from nsode_jax.dynamics.trajectory import (
     MIN_POINTS,
     Trajectory,
@@ -28,21 +29,6 @@ from nsode_jax.tables.times import are_dates, read_times
 _FEW = 0.05  # A share of cells that may be unreadable, if they are not at one end.
 _SHOWN = 3
 _FEWEST_OF_SEVERAL = 2  # Points of one series among several.
-
-
-@dataclass(frozen=True, eq=False)
-class Limits:
-    """Values of a series of which only a limit is known: "<0.1".
-
-    Attributes:
-      t: times.
-      limit: the limits, NaN where the file names none ("BLQ").
-      below: whether the value is below its limit, rather than above.
-    """
-
-    t: Float[np.ndarray, " limit"]
-    limit: Float[np.ndarray, " limit"]
-    below: Bool[np.ndarray, " limit"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,31 +151,33 @@ def _read_times(
 ) -> tuple[Numbers, str, tuple[float, float]]:
     """The times, their name with the unit, and the window."""
     name = sheet.names[column] or "t"
+    numbers = [np.nan if bound is None else _as_number(bound) for bound in bounds]
+    places: list[float] = []
     if sheet.kind(column) != "number" or are_dates(sheet, column):
-        places = []
-        for bound in bounds:
-            number = _as_number(bound)
-            known, unit, place = read_times(sheet, column, bound if number is None else None)
+        moments = [bound if number is None else None for bound, number in zip(bounds, numbers)]
+        readings = [read_times(sheet, column, moment) for moment in moments]
+        known, unit, _ = readings[0]
+        for number, (_, _, place) in zip(numbers, readings):
             places.append(place if number is None else number)
         name = f"{name} [{unit}]"
     else:
         known = read_numbers(sheet, column, convention)
-        places = [np.nan if bound is None else _as_number(bound) for bound in bounds]
-        for bound, place in zip(bounds, places):
-            if place is None:
+        for bound, number in zip(bounds, numbers):
+            if number is None:
                 raise TrajectoryError(
                     f"The window is from {bound!r}, but the times in column "
                     f"{sheet.label(column)} are numbers."
                 )
+            places.append(number)
         name = f"{name} [{known.unit}]" if known.unit else name
     low = -np.inf if np.isnan(places[0]) else places[0]
     high = np.inf if np.isnan(places[1]) else places[1]
     return known, name, (low, high)
 
 
-def _as_number(bound: str | None) -> float | None:
+def _as_number(bound: str) -> float | None:
     try:
-        return None if bound is None else float(bound)
+        return float(bound)
     except ValueError:
         return None
 
@@ -298,7 +286,7 @@ def _on_text(sheet: Sheet, column: int, rows: np.ndarray) -> list[str]:
     if not found.size:
         return []
     notes = [f"{count(found.size, 'row')} of text among the data skipped."]
-    titles = [row for row in found if sheet.frame.loc[sheet.frame.index[row]].notna().all()]
+    titles = [int(row) for row in found if sheet.frame.loc[sheet.frame.index[row]].notna().all()]
     if titles and sheet.names[column] not in ("", name := sheet.cell(titles[-1], column)):
         notes.append(
             f"Below {sheet.place(titles[-1])} the column {sheet.label(column)} is named {name!r}."
@@ -315,7 +303,7 @@ def _require_readable(
       TrajectoryError: if they are many, or stand where the series begins or ends: a series
         without its end is another series.
     """
-    rows = np.flatnonzero(inside & sheet.frame[column].notna().to_numpy())
+    rows = np.flatnonzero(inside & sheet.cells(column).notna().to_numpy())
     wrong = rows[bad[rows]]
     if not wrong.size:
         return []
@@ -341,5 +329,5 @@ def _on_limits(sheet: Sheet, column: int, t: Numbers, limited: np.ndarray) -> st
     shown += ", ..." if rows.size > 2 * _SHOWN else ""
     return (
         f"{count(rows.size, 'value')} in column {sheet.label(column)} are only limits ({shown}); "
-        "they are left out of the fit."
+        "no constant is fitted to them, but a law that contradicts them is less probable."
     )

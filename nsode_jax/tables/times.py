@@ -35,7 +35,7 @@ def read_times(sheet: Sheet, column: int, bound: str | None = None) -> tuple[Num
       The numbers, their unit ("days since 2020-03-01"), and the bound as such a number,
       NaN without one.
     """
-    kind, cells = sheet.kind(column), sheet.frame[column]
+    kind, cells = sheet.kind(column), sheet.cells(column)
     notes, unreadable = [], np.zeros(len(cells), bool)
     if cells.dtype.kind in "mM":
         times = _without_zone(cells) if cells.dtype.kind == "M" else cells.to_numpy()
@@ -46,7 +46,7 @@ def read_times(sheet: Sheet, column: int, bound: str | None = None) -> tuple[Num
         text = as_text(cells)
         if kind == "date" and _followed_by_clock(sheet, column):
             notes.append(f"The clock times in column {sheet.label(column + 1)} were added.")
-            text += " " + as_text(sheet.frame[column + 1])
+            text += " " + as_text(sheet.cells(column + 1))
         minutes = _MINUTES.search(sheet.names[column]) is not None
         times, remarks = _to_dates(text) if kind == "date" else _to_durations(text, minutes)
         unreadable = text.notna().to_numpy() & np.isnat(times)
@@ -82,8 +82,8 @@ def _place(bound: str, times: np.ndarray, numbers: np.ndarray) -> float:
 
 def are_dates(sheet: Sheet, column: int) -> bool:
     """Whether numbers are dates: 20200301, or seconds since 1970 in a column so named."""
-    cells = sheet.frame[column]
-    if cells.dtype.kind not in "iuf" or not cells.notna().any():
+    cells = sheet.cells(column)
+    if cells.dtype.kind not in "iuf" or not cells.count():
         return False
     values = cells.dropna().to_numpy(np.float64)
     if (values != np.round(values)).any():
@@ -96,7 +96,7 @@ def are_dates(sheet: Sheet, column: int) -> bool:
 
 
 def _from_numbers(sheet: Sheet, column: int) -> tuple[np.ndarray, list[str]]:
-    values = sheet.frame[column].to_numpy(np.float64, na_value=np.nan)
+    values = sheet.cells(column).to_numpy(np.float64, na_value=np.nan)
     if _UNIX.fullmatch(sheet.names[column]):
         milli = np.nanmax(values) > 1e11
         unit = "milliseconds" if milli else "seconds"
@@ -119,7 +119,7 @@ def _followed_by_clock(sheet: Sheet, column: int) -> bool:
     """Whether the dates have their time of the day in the next column."""
     if column + 1 == len(sheet.names) or sheet.kind(column + 1) != "clock":
         return False
-    return not sheet.frame[column].astype("str").str.contains(":", regex=False).any()
+    return not sheet.cells(column).astype("str").str.contains(":", regex=False).any()
 
 
 def _without_zone(dates: pd.Series) -> np.ndarray:

@@ -1,0 +1,82 @@
+"""How much each point counts, once a first law tells what the noise is like."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from nsode_jax.fitting.dataset import Dataset
+from nsode_jax.fitting.fit import Fit
+from nsode_jax.fitting.noise import growing_noise, huber_noise, outliers
+from nsode_jax.fitting.trajectory_fitting import linearized
+
+_MOST_NAMED = 5
+
+
+class Weighting(NamedTuple):
+    """What the residuals of a law say about the noise.
+
+    Attributes:
+      noise: relative standard deviations of the values, shape [observations]; None if all
+        count alike.
+      notes: sentences for the person with the data.
+    """
+
+    noise: Float[np.ndarray, " observations"] | None
+    notes: tuple[str, ...]
+
+
+def weighting(data: Dataset, ranked: Sequence[tuple[Fit, float]], robust: bool) -> Weighting:
+    """Judges the noise by the best law.
+
+    Args:
+      data: the series in the units of the user.
+      ranked: the law that explains them best and its score, in these units; or none.
+      robust: whether points far from the law shall count less.
+    """
+    fit = ranked[0][0] if ranked else None
+    linear = None if fit is None or fit.diverged else linearized(data, fit)
+    if linear is None:
+        return Weighting(None, ())
+    found = outliers(linear)
+    kept = np.ones(data.count, bool)
+    kept[[outlier.place for outlier in found]] = False
+    if robust:
+        return Weighting(huber_noise(linear), _named(data, kept, robust))
+    noise = growing_noise(data.y + linear.residual * data.spread, linear, kept)
+    if noise is None:
+        return Weighting(None, _named(data, kept, robust))
+    kept[:] = True
+    kept[[outlier.place for outlier in outliers(linear.weighted(1.0 / noise))]] = False
+    growing = "The noise grows with the values; they were weighted accordingly, in R2 and "
+    return Weighting(noise, (f"{growing}residuals too.", *_named(data, kept, robust)))
+
+
+def _named(data: Dataset, kept: np.ndarray, robust: bool) -> tuple[str, ...]:
+    """A sentence on the outliers, if there are any."""
+    places = np.flatnonzero(~kept)
+    if not places.size:
+        return ()
+    times = np.concatenate([series.t for series in data])
+    which = np.repeat(np.arange(len(data)), [len(series) for series in data])
+    listed = [
+        f"{data.y[i]:.6g} at t = {times[i]:.6g}"
+        + (f" of series {which[i] + 1}" if len(data) > 1 else "")
+        for i in places[:_MOST_NAMED]
+    ]
+    more = f" and {places.size - _MOST_NAMED} more" if places.size > _MOST_NAMED else ""
+    one = places.size == 1
+    return (
+        f"{'This value lies' if one else 'These values lie'} far from the law that explains the "
+        f"others: {', '.join(listed)}{more}. "
+        + (
+            f"{'It was' if one else 'They were'} given little weight."
+            if robust
+            else f"If {'it is' if one else 'they are'} wrong, correct or remove "
+            f"{'it' if one else 'them'}; a robust fit (--robust, robust=True) gives such values "
+            "little weight."
+        ),
+    )

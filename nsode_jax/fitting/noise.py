@@ -1,0 +1,183 @@
+"""What the residuals of a fitted law tell of the noise: does it grow, which points are outliers?
+
+A smoothing curve in place of the law would not do: it follows steep parts worse than flat
+ones, and then noise grows wherever something happens.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float
+from scipy import stats
+
+from nsode_jax.fitting.dataset import Dataset
+from nsode_jax.fitting.trajectory_fitting import Linearized
+
+SIGNIFICANCE = 0.02
+"""Share of series with constant noise in which growing noise may be claimed, and of series
+without an outlier in which one may be."""
+
+_SIMULATED = 999
+_CLEAN = 1e-3
+"""Residuals below this share of the spread are no noise to be modelled."""
+
+_LEAST_SHARE = 0.03
+"""No value is more precise than this share of the largest one's noise."""
+
+_POWERS = (0.5, 1.0)
+_RANDOM = 0.99
+"""Residuals whose neighbours are more alike than those of this share are no noise."""
+
+_MOST_OUTLIERS = 0.2
+_FEWEST_LEFT = 4
+_HUBER = 1.345
+"""Standard deviations beyond which a residual counts linearly: 95% as efficient as least
+squares where the noise is normal (Huber 1981, Robust Statistics)."""
+
+_ITERATIONS = 30
+_NORMAL_MAD = 0.6745
+
+_Observations = Float[np.ndarray, " observations"]
+
+
+class Outlier(NamedTuple):
+    """A point that the law, fitted to the others, does not explain.
+
+    Attributes:
+      place: of the point among all observations.
+      deviation: of its value, in standard deviations of the others' residuals.
+    """
+
+    place: int
+    deviation: float
+
+
+def outliers(linear: Linearized) -> tuple[Outlier, ...]:
+    """Points whose deviation has no place in normal noise, most deviating first.
+
+    Each is judged by a fit to the others, the deleted residual, with Bonferroni's
+    correction for the number of points (Cook and Weisberg 1982, Residuals and Influence in
+    Regression, section 2.2.2). The worst is left out and the others judged again.
+    """
+    if linear.rms < _CLEAN:
+        return ()
+    found: list[Outlier] = []
+    kept = np.ones(linear.residual.size, bool)
+    while len(found) < _MOST_OUTLIERS * kept.size:
+        fitted = _directions(linear.jacobian[kept])
+        residual = linear.residual[kept] - fitted @ (fitted.T @ linear.residual[kept])
+        freedom = residual.size - fitted.shape[1] - 1
+        if freedom < _FEWEST_LEFT:
+            break
+        room = np.maximum(1.0 - (fitted**2).sum(axis=1), 1e-9)
+        squares = np.maximum(residual @ residual - residual**2 / room, 1e-300)
+        deviations = np.abs(residual) / np.sqrt(room * squares / freedom)
+        worst = int(deviations.argmax())
+        chance = 2 * kept.sum() * float(stats.t.sf(deviations[worst], freedom))
+        if chance > SIGNIFICANCE:
+            break
+        place = int(np.flatnonzero(kept)[worst])
+        found.append(Outlier(place, float(deviations[worst] * math.sqrt(room[worst]))))
+        kept[place] = False
+    return tuple(found)
+
+
+def growing_noise(
+    solution: _Observations, linear: Linearized, kept: Bool[np.ndarray, " observations"]
+) -> _Observations | None:
+    """How the noise varies with the values, if it clearly does.
+
+    Many instruments err by a share of what they show. The residuals are taken as normal
+    with a standard deviation proportional to |solution|^p, and the likeliest p of 0, 1/2
+    and 1 is found. That another than 0 is the likeliest means little where there are few
+    points: residuals of constant noise are simulated, their fitted directions removed, and
+    the ratio of likelihoods must exceed nearly all of theirs (Davison and Hinkley 1997,
+    Bootstrap Methods, section 4.2).
+
+    Args:
+      solution: what the law says, in any units, shape [observations].
+      linear: its fit, all observations weighted alike.
+      kept: those to judge by.
+
+    Returns:
+      Relative standard deviations, the mean of 1 / square being 1, shape [observations].
+      None where constant noise will do, for data too clean to tell, and where the
+      residuals are not random.
+    """
+    residual, fitted = linear.residual[kept], _directions(linear.jacobian[kept])
+    if residual.size - fitted.shape[1] < 2 or linear.rms < _CLEAN:
+        return None
+    residual = residual - fitted @ (fitted.T @ residual)
+    profiles = [_power(solution, power) for power in _POWERS]
+    drawn = np.random.default_rng(0).standard_normal((_SIMULATED, residual.size))
+    simulated = drawn - drawn @ fitted @ fitted.T
+    ratios = np.array([_log_ratio(residual, profile[kept]) for profile in profiles])
+    null = np.max([_log_ratio(simulated, profile[kept]) for profile in profiles], axis=0)
+    if np.mean(null >= ratios.max()) > SIGNIFICANCE:
+        return None
+    noise = profiles[int(ratios.argmax())]
+    if np.mean(_alike(simulated) < _alike(residual / noise[kept])) > _RANDOM:
+        return None
+    return noise
+
+
+def huber_noise(linear: Linearized) -> _Observations:
+    """Standard deviations under which least squares are Huber's robust fit, at least 1.
+
+    Iteratively reweighted least squares of the linearized law; the scale is the median
+    absolute residual.
+    """
+    residual, jacobian = linear.residual, linear.jacobian
+    noise = np.ones(residual.size)
+    share = math.sqrt(residual.size / max(linear.freedom, 1))
+    for _ in range(_ITERATIONS):
+        step = np.linalg.lstsq(jacobian / noise[:, None], residual / noise, rcond=1e-9)[0]
+        left = np.abs(residual - jacobian @ step)
+        scale = share * float(np.median(left)) / _NORMAL_MAD
+        if scale == 0.0:
+            break
+        noise = np.sqrt(np.maximum(left / (_HUBER * scale), 1.0))
+    return noise
+
+
+def with_noise(data: Dataset, noise: _Observations) -> Dataset:
+    """The data with relative standard deviations of their values."""
+    ends = np.cumsum([len(series) for series in data])[:-1]
+    parts = zip(data, np.split(noise, ends), strict=True)
+    series = tuple(dataclasses.replace(one, noise=part) for one, part in parts)
+    return dataclasses.replace(data, trajectories=series)
+
+
+def _directions(
+    jacobian: Float[np.ndarray, "observations parameters"],
+) -> Float[np.ndarray, "observations directions"]:
+    """An orthonormal basis of what the parameters can change."""
+    u, singular, _ = np.linalg.svd(jacobian, full_matrices=False)
+    return u[:, singular > 1e-9 * singular.max(initial=0.0)]
+
+
+def _power(values: _Observations, power: float) -> _Observations:
+    """|values|^power, not too small near 0, the mean of 1 / square being 1."""
+    size = np.abs(values)
+    noise = np.maximum(size, _LEAST_SHARE * size.max()) ** power
+    return noise * np.sqrt(np.mean(noise**-2))
+
+
+def _log_ratio(
+    residual: Float[np.ndarray, "*simulated observations"], noise: _Observations
+) -> Float[np.ndarray, "*simulated"]:
+    """Logarithm of the likelihood of such noise over that of constant noise."""
+    weighted = np.mean((residual / noise) ** 2, axis=-1)
+    alike = np.mean(residual**2, axis=-1)
+    return -residual.shape[-1] / 2 * np.log(weighted / alike) - np.log(noise).sum()
+
+
+def _alike(
+    residual: Float[np.ndarray, "*simulated observations"],
+) -> Float[np.ndarray, "*simulated"]:
+    """Autocorrelation of neighbours."""
+    return (residual[..., 1:] * residual[..., :-1]).sum(axis=-1) / (residual**2).sum(axis=-1)
