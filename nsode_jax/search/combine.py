@@ -22,6 +22,9 @@ from nsode_jax.search.terms import summands
 from nsode_jax.search.variants import canonical_or_none
 from nsode_jax.selection.system_score import shared_terms, system_score
 
+_CHANGED = 2
+"""So many systems, the best, are changed in every round."""
+
 _HOPELESS = 0.3
 """Relative residual of a solution from which no single shooting recovers by itself."""
 
@@ -39,7 +42,7 @@ class CombineConfig:
     """
 
     drafts: int = 10
-    combinations: int = 40
+    combinations: int = 100
     fitted: int = 8
     rounds: int = 3
     staged: int = 8
@@ -69,7 +72,7 @@ class SystemSearch:
             self.polish(key)
         for turn in range(self.config.rounds):
             progress("changing equations", turn / self.config.rounds)
-            if not self.change(self.best(1)[0]):
+            if not any([self.change(key) for key in self.best(_CHANGED)]):
                 break
         for key in self.best(self.config.fitted):
             self.polish(key)
@@ -130,8 +133,7 @@ class SystemSearch:
 
     def change(self, key: tuple[str, ...]) -> bool:
         """Tries the best system with one equation shorter or replaced; whether one is better."""
-        before = self.scores[key]
-        fit = self.fits[key]
+        before, fit = self.scores[self.best(1)[0]], self.fits[key]
         for k, law in enumerate(fit.laws):
             current = Draft(law, 0.0, 0.0, fit.origins[k])
             options = [draft for draft in self.drafts[k]] + list(shorter(current))

@@ -70,8 +70,9 @@ def libraries(form: Regression, system: System, span: float) -> list[list[Prefix
         frequencies = peaks(form, system, span)
         simple = simple + waves(frequencies, lasting, TIME)
     low = monomials(system.variables, 2)
+    curved = functions(lasting, values[: len(lasting)])
     bent = saturations(lasting, values[: len(lasting)])
-    return [simple, low + functions(lasting), low + bent, simple + functions(lasting) + bent]
+    return [simple, low + curved, low + bent, simple + curved + bent]
 
 
 def peaks(form: Regression, system: System, span: float) -> list[float]:

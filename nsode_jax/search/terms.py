@@ -21,6 +21,9 @@ MAX_DEGREE = 3
 _QUANTILES = (0.03, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95)
 """Of the magnitudes of a variable: thresholds of saturations that are tried."""
 
+_LARGEST_ANGLE, _LARGEST_EXPONENT = 30.0, 10.0
+"""Magnitudes up to which a variable may be an angle, or an exponent."""
+
 _STEEPNESS = (1.0, 4.0)
 """Of sigmoids that are tried, in units of one over the range of the variable."""
 
@@ -35,9 +38,17 @@ def monomials(variables: Sequence[str], degree: int) -> list[Prefix]:
     return found
 
 
-def functions(variables: Sequence[str]) -> list[Prefix]:
-    """Functions of one variable, and products of functions of two."""
-    of_each = [_elementary(name) for name in variables]
+def functions(
+    variables: Sequence[str], values: Float[np.ndarray, "variables nodes"]
+) -> list[Prefix]:
+    """Functions of one variable, and products of functions of two.
+
+    Waves and exponentials of variables that are large in the units at hand are left out.
+    """
+    of_each = [
+        _elementary(name, float(np.abs(row).max()))
+        for name, row in zip(variables, values, strict=True)
+    ]
     found = [part for parts in of_each for part in parts]
     found += [("mul", "sin", name, "cos", name) for name in variables]
     found += [("mul", name, "sqrt", "pow", name, 2.0) for name in variables]
@@ -85,18 +96,14 @@ def waves(frequencies: Sequence[float], variables: Sequence[str], time: str) -> 
     return found
 
 
-def _elementary(name: str) -> list[Prefix]:
-    return [
-        (name,),
-        ("pow", name, 2.0),
-        ("sin", name),
-        ("cos", name),
-        ("pow", "sin", name, 2.0),
-        ("div", 1.0, name),
-        ("exp", name),
-        ("sqrt", name),
-        ("log", name),
-    ]
+def _elementary(name: str, size: float) -> list[Prefix]:
+    found: list[Prefix] = [(name,), ("pow", name, 2.0), ("div", 1.0, name), ("sqrt", name)]
+    found += [("log", name)]
+    if size < _LARGEST_ANGLE:
+        found += [("sin", name), ("cos", name), ("pow", "sin", name, 2.0)]
+    if size < _LARGEST_EXPONENT:
+        found += [("exp", name)]
+    return found
 
 
 def _power(name: str, power: int) -> Prefix:
