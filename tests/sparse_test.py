@@ -10,7 +10,7 @@ from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.components import component_forms
 from nsode_jax.search.equations import draft_equations, peaks
 from nsode_jax.search.sparse import SparseConfig, SubsetSearch
-from nsode_jax.search.terms import monomials, sum_of, summands
+from nsode_jax.search.terms import monomials, sum_of
 
 NAMES = ("x", "y")
 
@@ -18,13 +18,6 @@ NAMES = ("x", "y")
 def test_monomials_are_all_products_up_to_the_degree():
     found = {sum_of([term], [2.0], NAMES).infix for term in monomials(NAMES, 2)}
     assert found == {"2", "2*x", "2*y", "2*x**2", "2*(x*y)", "2*y**2"}
-
-
-def test_summands_add_up_to_the_law():
-    law = Expression.from_infix("1.5*x - (0.3*x*y - sin(y)) + 2", NAMES)
-    parts = [Expression(part, NAMES) for part in summands(law)]
-    assert len(parts) == 4
-    assert sum(float(part.evaluate(0.7, 1.9)) for part in parts) == float(law.evaluate(0.7, 1.9))
 
 
 def test_the_search_finds_the_best_of_all_subsets():

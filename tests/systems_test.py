@@ -94,7 +94,8 @@ def test_a_measured_input_is_used():
     y = integrate([law], [1.0], t, measured_inputs(t, u[:, None]))
     found = discover(t, y[:, 0], inputs=u, input_names=("u",), effort="fast")
     points = np.random.default_rng(0).uniform(0.0, 4.0, (2, 20))
-    np.testing.assert_allclose(found.best.laws[0].evaluate(*points), law.evaluate(*points), atol=0.02)
+    rates = found.best.laws[0].evaluate(*points)
+    np.testing.assert_allclose(rates, law.evaluate(*points), atol=0.02)
     np.testing.assert_allclose(found.predict(t)[:, 0], y[:, 0], atol=0.02)
     with pytest.raises(ValueError, match="needs the inputs u"):
         found.best.predict(t, y0=[1.0])

@@ -19,7 +19,7 @@ from nsode_jax.fitting.progress import Progress, silent
 from nsode_jax.fitting.shooting import SystemFit, covariance
 from nsode_jax.reporting.system_result import SystemCandidate, SystemDiscovery
 from nsode_jax.search.combine import CombineConfig, SystemSearch
-from nsode_jax.search.equations import draft_equations
+from nsode_jax.search.equations import draft_equations, share_terms
 from nsode_jax.search.sparse import SparseConfig
 from nsode_jax.selection.score import posterior_probabilities
 
@@ -119,6 +119,8 @@ def discover_system(
     for name, form in zip(system.observed, forms, strict=True):
         progress(f"searching the equation of {name}", 0.0)
         drafts.append(draft_equations(form, system, span, work.combine.drafts, work.sparse))
+    if len(drafts) > 1:
+        drafts = share_terms(forms, system, drafts, work.combine.drafts, work.sparse)
     ranked = SystemSearch(data, drafts, work.combine).run(progress)
     ranked = [(fit, score) for fit, score in ranked if not fit.diverged][:_RETURNED]
     if not ranked:

@@ -132,9 +132,8 @@ def summary(lines: Iterable[dict]) -> str:
             for kind in ("reconstruction", "generalization")
         ]
         seconds = float(np.median([line["seconds"] for line in chosen]))
-        rows.append(
-            f"{dim or 'all':>6}  {len(chosen):4d}  {shares[0]:5.1f}  {shares[1]:5.1f}  {seconds:7.1f}"
-        )
+        numbers = f"{shares[0]:5.1f}  {shares[1]:5.1f}  {seconds:7.1f}"
+        rows.append(f"{dim or 'all':>6}  {len(chosen):4d}  {numbers}")
     return "\n".join(rows)
 
 

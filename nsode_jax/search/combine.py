@@ -13,12 +13,12 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 
+from nsode_jax.expressions.summands import summands
 from nsode_jax.fitting.observations import Observations
 from nsode_jax.fitting.progress import Progress
 from nsode_jax.fitting.shooting import SystemFit, fit_in_stages, fit_system
 from nsode_jax.fitting.trajectory_fitting import FULL, ROUGH
 from nsode_jax.search.population import Draft
-from nsode_jax.search.terms import summands
 from nsode_jax.search.variants import canonical_or_none
 from nsode_jax.selection.system_score import shared_terms, system_score
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -12,6 +13,7 @@ from jaxtyping import Float
 from nsode_jax.dynamics.system import TIME, System
 from nsode_jax.expressions.expression import ExpressionError
 from nsode_jax.expressions.prefix import Prefix
+from nsode_jax.expressions.summands import summands
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.least_squares import fit_laws, initial_guesses
 from nsode_jax.fitting.programs import fits
@@ -25,6 +27,9 @@ from nsode_jax.selection.system_score import equation_score
 _OF_EACH_SIZE = 25
 """Subsets of each number of terms whose constants are refined: one that is right may
 need its thresholds fitted before it shows."""
+
+_LENDING = 4
+"""So many candidates of an equation, the best, lend their terms to the others."""
 
 _PEAKS = 2
 _FREQUENCIES = 400
@@ -45,19 +50,54 @@ def draft_equations(
     Returns:
       Fitted sums of terms, best first.
     """
+    return _search(form, system, libraries(form, system, span), count, config)
+
+
+def share_terms(
+    forms: Sequence[Regression],
+    system: System,
+    drafts: Sequence[Sequence[Draft]],
+    count: int,
+    config: SparseConfig,
+) -> list[list[Draft]]:
+    """The same after every equation has tried the terms of the others.
+
+    What leaves one compartment enters another, with the threshold that one of them tells.
+    """
+    found = []
+    for k, form in enumerate(forms):
+        others = [d.expression for i, own in enumerate(drafts) if i != k for d in own[:_LENDING]]
+        lent = dict.fromkeys(part for law in others for part in summands(law) if len(part) > 1)
+        terms = [*monomials(system.variables, 2), *lent]
+        more = _search(form, system, [terms], count, config, refined=False)
+        merged = {d.expression.skeleton.unsigned_key: d for d in [*more, *drafts[k]]}
+        found.append(sorted(merged.values(), key=lambda draft: draft.score)[:count])
+    return found
+
+
+def _search(
+    form: Regression,
+    system: System,
+    lists: Sequence[Sequence[Prefix]],
+    count: int,
+    config: SparseConfig,
+    refined: bool = True,
+) -> list[Draft]:
+    """The best sums of terms of any of the lists."""
     drafts: dict[str, Draft] = {}
-    for terms in libraries(form, system, span):
+    for terms in lists:
         search = SubsetSearch(form, terms, system.variables)
         search.run(config)
         best = min((draft.score for draft in drafts.values()), default=math.inf)
-        found = _drafts(search, form, system, best)
+        found = _drafts(search, form, system, best if refined else -math.inf)
         for draft in heapq.nsmallest(3 * count, found, key=lambda draft: draft.score):
             canonical = canonical_or_none(draft.expression)
             if canonical is None:
                 continue
             key = canonical.skeleton.unsigned_key
             if key not in drafts or draft.score < drafts[key].score:
-                drafts[key] = dataclasses.replace(draft, expression=canonical)
+                value = equation_score(canonical, draft.error, form.count, form.floor)
+                drafts[key] = dataclasses.replace(draft, expression=canonical, score=value)
     return sorted(drafts.values(), key=lambda draft: draft.score)[:count]
 
 

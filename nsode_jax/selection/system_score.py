@@ -11,11 +11,13 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from jaxtyping import Float
 
 from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import UNIT
 from nsode_jax.expressions.prefix import Prefix, subtree_end
+from nsode_jax.expressions.summands import summands
 from nsode_jax.fitting.observations import Observations
 from nsode_jax.fitting.shooting import SystemFit, Tie
 from nsode_jax.selection.complexity import weighted_complexity
@@ -30,6 +32,9 @@ the tolerance of a solver, and the precision of a sensor."""
 
 _REFERENCE_TOKENS = 2.0
 """What is left of the tokens of a term that stands in another equation already."""
+
+_PRIOR_WIDTH = 3.0
+"""Standard deviation of the logarithm of a term's size beside its equation, as in `score`."""
 
 _ALIKE = 0.25
 """Coefficients whose magnitudes differ by less than this share may be one."""
@@ -77,6 +82,7 @@ def system_score(data: Observations, fit: SystemFit) -> float:
         fit.laws, fit.residuals, data.spread, np.maximum(floors, FLOOR), strict=True
     ):
         total += equation_score(law, float(left / spread), data.count, float(floor))
+        total += smallness(data, law)
     saved = {shared.tie: shared.tokens for shared in shared_terms(fit.laws)}
     for tie in fit.ties:
         tokens = saved.get(tie, 0)
@@ -84,6 +90,28 @@ def system_score(data: Observations, fit: SystemFit) -> float:
         total -= TOKEN_COST * max(tokens - _REFERENCE_TOKENS, 0.0)
     starts = (fit.segments - 1) * len(data.runs) * len(data.system.states)
     return total + starts * math.log(data.count)
+
+
+def smallness(data: Observations, law: Expression) -> float:
+    """What terms cost that are small beside their equation.
+
+    A constant is expected within a factor of e^3 of what makes its term as large as the
+    equation; one of a millionth of that is hardly meant.
+    """
+    points = np.concatenate([data.points(run, run.t) for run in data.runs], axis=1)
+    size = _rms(law, points)
+    total = 0.0
+    for part in summands(law):
+        share = _rms(Expression(part, law.variables), points) / size if size else 1.0
+        if 0.0 < share < 1.0:
+            total += (math.log(share) / _PRIOR_WIDTH) ** 2
+    return total
+
+
+def _rms(law: Expression, points: Float[np.ndarray, "variables points"]) -> float:
+    with np.errstate(all="ignore"):
+        value = float(np.sqrt(np.mean(law.evaluate(*points) ** 2)))
+    return value if math.isfinite(value) else 0.0
 
 
 def shared_terms(laws: Sequence[Expression]) -> list[SharedTerm]:
