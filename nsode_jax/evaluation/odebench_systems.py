@@ -89,7 +89,8 @@ def r2(truth: States, prediction: States | None) -> float | None:
 
 def evaluate(entry: dict[str, Any], first: int, noise: float, drop: float, seed: int) -> dict:
     """A line of the results: one system, observed from one of its initial values."""
-    t = np.linspace(*entry["t_span"], POINTS)
+    start, end = entry["t_span"]
+    t = np.linspace(start, end, POINTS)
     truth = [solve(right_hand_side(entry), y0, t) for y0 in entry["initial_conditions"]]
     seen, other = truth[first], truth[1 - first]
     if seen is None or other is None:
@@ -139,7 +140,7 @@ def summary(lines: Iterable[dict]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs what is not in the file yet, and prints the summary."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="ODEBench's systems of several quantities.")
     parser.add_argument("results", type=Path, help="file of results, a JSON line each")
     parser.add_argument("--noise", type=float, default=0.0, help="sigma of y (1 + sigma xi)")
     parser.add_argument("--drop", type=float, default=0.0, help="share of the points left out")

@@ -113,7 +113,7 @@ class SystemCandidate:
             rows.append(f"{left} &= {law.rounded(digits).latex(digits)}")
         return r"\begin{aligned}" + r" \\ ".join(rows) + r"\end{aligned}"
 
-    def to_sympy(self) -> list[sympy.Eq]:
+    def to_sympy(self) -> list[sympy.Basic]:
         """The system as SymPy equations of functions of `t`."""
         import sympy  # Slow to import.
 
@@ -122,7 +122,9 @@ class SystemCandidate:
         functions |= {name: sympy.Function(name)(t) for name in self.system.inputs}
         symbols = {sympy.Symbol(name): function for name, function in functions.items()}
         return [
-            sympy.Eq(functions[state].diff(t), equation.to_sympy().subs(symbols))
+            sympy.Eq(
+                functions[state].diff(t), equation.to_sympy().xreplace(symbols), evaluate=False
+            )
             for state, equation in zip(self.system.states, self.equations, strict=True)
         ]
 

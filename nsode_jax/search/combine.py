@@ -165,8 +165,9 @@ def combinations(drafts: Sequence[Sequence[Draft]]) -> Iterator[tuple[Draft, ...
 
     if not all(drafts):
         return
-    start = (0,) * len(drafts)
-    waiting, seen = [(total(start), start)], {start}
+    start: tuple[int, ...] = (0,) * len(drafts)
+    waiting: list[tuple[float, tuple[int, ...]]] = [(total(start), start)]
+    seen: set[tuple[int, ...]] = {start}
     while waiting:
         _, places = heapq.heappop(waiting)
         yield tuple(options[i] for options, i in zip(drafts, places, strict=True))

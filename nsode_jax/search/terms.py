@@ -118,7 +118,9 @@ def _product(parts: Sequence[Prefix]) -> Prefix:
 
 
 def sum_of(
-    terms: Sequence[Prefix], coefficients: Sequence[float], variables: tuple[str, ...]
+    terms: Sequence[Prefix],
+    coefficients: Sequence[float] | Float[np.ndarray, " terms"],
+    variables: tuple[str, ...],
 ) -> Expression:
     """The sum of terms times their coefficients.
 
