@@ -8,19 +8,24 @@ helps. A term that two equations have with opposite signs is tried with one cons
 from __future__ import annotations
 
 import dataclasses
+import functools
 import heapq
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from nsode_jax.expressions.summands import summands
 from nsode_jax.fitting.observations import Observations
 from nsode_jax.fitting.progress import Progress
 from nsode_jax.fitting.shooting import SystemFit, fit_in_stages, fit_system
 from nsode_jax.fitting.trajectory_fitting import FULL, ROUGH
+from nsode_jax.search.equations import PRECISIONS, score_at
 from nsode_jax.search.population import Draft
 from nsode_jax.search.variants import canonical_or_none
 from nsode_jax.selection.system_score import shared_terms, system_score
+
+_OF_A_PRECISION = 5
+"""For each precision that the regressions may have a fifth as many combinations are tried."""
 
 _CHANGED = 2
 """So many systems, the best, are changed in every round."""
@@ -55,7 +60,7 @@ class SystemSearch:
         self, data: Observations, drafts: Sequence[Sequence[Draft]], config: CombineConfig
     ):
         self.data, self.config = data, config
-        self.drafts = [list(options[: config.drafts]) for options in drafts]
+        self.drafts = [sorted(options, key=lambda draft: draft.score) for options in drafts]
         self.fits: dict[tuple[str, ...], SystemFit] = {}
         self.scores: dict[tuple[str, ...], float] = {}
         self.full: set[tuple[str, ...]] = set()
@@ -63,7 +68,11 @@ class SystemSearch:
 
     def run(self, progress: Progress) -> list[tuple[SystemFit, float]]:
         """Fits systems; the best first, with their scores."""
-        chosen = list(itertools.islice(combinations(self.drafts), self.config.combinations))
+        chosen: list[tuple[Draft, ...]] = []
+        for precision in (0.0, *PRECISIONS):
+            value = functools.partial(score_at, observations=self.data.count, precision=precision)
+            number = self.config.combinations // (1 if not precision else _OF_A_PRECISION)
+            chosen += itertools.islice(combinations(self.drafts, value), number)
         for number, drafts in enumerate(chosen):
             progress("combining equations", number / len(chosen))
             self.fit_roughly(drafts)
@@ -136,7 +145,7 @@ class SystemSearch:
         before, fit = self.scores[self.best(1)[0]], self.fits[key]
         for k, law in enumerate(fit.laws):
             current = Draft(law, 0.0, 0.0, fit.origins[k])
-            options = [draft for draft in self.drafts[k]] + list(shorter(current))
+            options = [*self.drafts[k][: self.config.drafts], *shorter(current)]
             for option in options:
                 drafts = [
                     Draft(other, 0.0, 0.0, origin)
@@ -157,14 +166,18 @@ class SystemSearch:
             self.fits[key], self.scores[key] = fit, score
 
 
-def combinations(drafts: Sequence[Sequence[Draft]]) -> Iterator[tuple[Draft, ...]]:
-    """One draft of each equation, by the sum of their scores, lowest first."""
-
-    def total(places: tuple[int, ...]) -> float:
-        return sum(options[i].score for options, i in zip(drafts, places, strict=True))
-
+def combinations(
+    drafts: Sequence[Sequence[Draft]], value: Callable[[Draft], float]
+) -> Iterator[tuple[Draft, ...]]:
+    """One draft of each equation, by the sum of their values, lowest first."""
     if not all(drafts):
         return
+    drafts = [sorted(options, key=value) for options in drafts]
+    values = [[value(draft) for draft in options] for options in drafts]
+
+    def total(places: tuple[int, ...]) -> float:
+        return sum(row[i] for row, i in zip(values, places, strict=True))
+
     start: tuple[int, ...] = (0,) * len(drafts)
     waiting: list[tuple[float, tuple[int, ...]]] = [(total(start), start)]
     seen: set[tuple[int, ...]] = {start}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import heapq
 import math
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ from nsode_jax.search.population import Draft
 from nsode_jax.search.sparse import SparseConfig, SubsetSearch
 from nsode_jax.search.terms import MAX_DEGREE, functions, monomials, saturations, sum_of, waves
 from nsode_jax.search.variants import canonical_or_none
-from nsode_jax.selection.system_score import equation_score
+from nsode_jax.selection.system_score import equation_cost, equation_score
 
 _OF_EACH_SIZE = 25
 """Subsets of each number of terms whose constants are refined: one that is right may
@@ -30,6 +31,10 @@ need its thresholds fitted before it shows."""
 
 _LENDING = 4
 """So many candidates of an equation, the best, lend their terms to the others."""
+
+PRECISIONS = (3e-3, 1e-2, 3e-2)
+"""Of the spread: the regression of coarse or noisy data is wrong by an amount that is not
+known, and long equations fit its errors. The solutions decide."""
 
 _PEAKS = 2
 _FREQUENCIES = 400
@@ -64,14 +69,18 @@ def share_terms(
 
     What leaves one compartment enters another, with the threshold that one of them tells.
     """
+
+    def best(own: Sequence[Draft]) -> list[Draft]:
+        return heapq.nsmallest(_LENDING, own, key=lambda draft: draft.score)
+
     found = []
     for k, form in enumerate(forms):
-        others = [d.expression for i, own in enumerate(drafts) if i != k for d in own[:_LENDING]]
+        others = [d.expression for i, own in enumerate(drafts) if i != k for d in best(own)]
         lent = dict.fromkeys(part for law in others for part in summands(law) if len(part) > 1)
         terms = [*monomials(system.variables, 2), *lent]
         more = _search(form, system, [terms], count, config, refined=False)
         merged = {d.expression.skeleton.unsigned_key: d for d in [*more, *drafts[k]]}
-        found.append(sorted(merged.values(), key=lambda draft: draft.score)[:count])
+        found.append(selected(list(merged.values()), form.count, count))
     return found
 
 
@@ -90,7 +99,7 @@ def _search(
         search.run(config)
         best = min((draft.score for draft in drafts.values()), default=math.inf)
         found = _drafts(search, form, system, best if refined else -math.inf)
-        for draft in heapq.nsmallest(3 * count, found, key=lambda draft: draft.score):
+        for draft in selected(found, form.count, 2 * count):
             canonical = canonical_or_none(draft.expression)
             if canonical is None:
                 continue
@@ -98,7 +107,25 @@ def _search(
             if key not in drafts or draft.score < drafts[key].score:
                 value = equation_score(canonical, draft.error, form.count, form.floor)
                 drafts[key] = dataclasses.replace(draft, expression=canonical, score=value)
-    return sorted(drafts.values(), key=lambda draft: draft.score)[:count]
+    return selected(list(drafts.values()), form.count, count)
+
+
+def selected(drafts: Sequence[Draft], observations: int, count: int) -> list[Draft]:
+    """The best drafts at every precision that the regression may have, each once."""
+    chosen: dict[str, Draft] = {}
+    for precision in (0.0, *PRECISIONS):
+        value = functools.partial(score_at, observations=observations, precision=precision)
+        for draft in heapq.nsmallest(count, drafts, key=value):
+            chosen[draft.expression.skeleton.unsigned_key] = draft
+    return list(chosen.values())
+
+
+def score_at(draft: Draft, observations: int, precision: float) -> float:
+    """The score of a draft if the regression is wrong by so much of the spread; 0: as it is."""
+    if not precision:
+        return draft.score
+    square = draft.error**2 + precision**2
+    return observations * math.log(square) + equation_cost(draft.expression, observations)
 
 
 def libraries(form: Regression, system: System, span: float) -> list[list[Prefix]]:

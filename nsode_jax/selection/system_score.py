@@ -64,12 +64,13 @@ def equation_score(law: Expression, relative_rms: float, count: int, floor: floa
       count: number of observations.
       floor: smallest residual that counts.
     """
+    return float(misfit(relative_rms, count, floor)) + equation_cost(law, count)
+
+
+def equation_cost(law: Expression, count: int) -> float:
+    """The part of the score that is complexity."""
     numbers = sum(not is_plain(c) for c in law.constants)
-    return (
-        float(misfit(relative_rms, count, floor))
-        + numbers * (math.log(count) + NUMBER_COST)
-        + TOKEN_COST * weighted_complexity(law)
-    )
+    return numbers * (math.log(count) + NUMBER_COST) + TOKEN_COST * weighted_complexity(law)
 
 
 def system_score(data: Observations, fit: SystemFit) -> float:
