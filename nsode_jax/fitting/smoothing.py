@@ -13,6 +13,9 @@ from scipy.optimize import isotonic_regression
 _CLEAN = 1e-3
 """Deviations below this share of the spread are no noise to be modelled."""
 
+_FORETOLD = 0.5
+"""A smooth curve that leaves more than neighbours err by this share has lost signal."""
+
 _CLEAN_NEIGHBOURS = 1e-4
 """Likewise, for the deviations of values from their neighbours."""
 
@@ -129,13 +132,14 @@ def smooth_curve(
       mean square of what it leaves, or would be wrong by, in units of y.
     """
     errors = {half: _left_out_error(t, y, half) for half in (2, 3, 4) if t.size > 4 * half}
-    if errors:
-        half, error = min(errors.items(), key=lambda item: item[1])
-        if error <= _CLEAN * y.std():
-            return make_interp_spline(t, y, k=2 * half - 1), error
+    half, error = min(errors.items(), key=lambda item: item[1], default=(2, np.inf))
+    if error <= _CLEAN * y.std():
+        return make_interp_spline(t, y, k=2 * half - 1), error
     smoothed = _smoothing_spline_values((t - t[0]) / (t[-1] - t[0]), (y - y.mean()) / y.std())
     smoothed = y.mean() + y.std() * smoothed
     left = float(np.sqrt(np.mean((y - smoothed) ** 2)))
+    if error < _FORETOLD * left:  # Few points for steep data, whose neighbours know better.
+        return make_interp_spline(t, y, k=2 * half - 1), error
     return CubicSpline(t, smoothed, bc_type="natural"), left
 
 

@@ -24,8 +24,8 @@ class Quantities:
       notes: what was done to the table.
     """
 
-    times: tuple[Float[np.ndarray, " time"], ...]
-    values: tuple[Float[np.ndarray, "time columns"], ...]
+    times: tuple[Float[np.ndarray, " _"], ...]
+    values: tuple[Float[np.ndarray, "_ columns"], ...]
     time_name: str
     notes: tuple[str, ...]
 
