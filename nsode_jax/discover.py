@@ -24,6 +24,7 @@ from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError, count
 # a mistyped file name is answered at once.
 from nsode_jax.reporting.formatting import time_text
 from nsode_jax.search.effort import EFFORTS, SOURCES
+from nsode_jax.tables.quantities import read_quantities
 from nsode_jax.tables.table import Measurements, read_measurements
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ def _run(argv: Sequence[str] | None) -> int:
     no_network = options.beams == options.samples == 0
     if no_network and options.sources == ("network",) and not options.laws:
         raise _InputError("--sources network with --beams 0 --samples 0 leaves no law to try")
+    if _is_system(options):
+        return _run_system(options)
     read = _read(options)
     trajectories, notes, names = read.trajectories, read.notes, read.names
     output = _output(options.file, options.out)
@@ -108,6 +111,78 @@ def _run(argv: Sequence[str] | None) -> int:
     return 0
 
 
+def _is_system(options: argparse.Namespace) -> bool:
+    """Whether several quantities, time, inputs or second order are asked for."""
+    several = "," in (options.value or "") and not options.replicates
+    return bool(several or options.explicit_time or options.order == 2 or options.input)
+
+
+def _run_system(options: argparse.Namespace) -> int:
+    """The same for laws of several quantities, of time, inputs, or of second order."""
+    for name, given in (
+        ("--replicates", options.replicates),
+        ("--robust", options.robust),
+        ("--try", options.laws),
+        ("--operators", options.operators is not None),
+        ("--max-symbols", options.max_symbols is not None),
+        ("--sources", options.sources != SOURCES),
+        ("--out", options.out is not None),
+    ):
+        if given:
+            raise _InputError(f"{name} is for one quantity with dy/dt = f(y) only; leave it out")
+    if options.value is None:
+        raise _InputError("name the columns that have laws: --value prey,predator")
+    quantities = [name.strip() for name in options.value.split(",")]
+    inputs = [name.strip() for name in (options.input or "").split(",") if name.strip()]
+    read = read_quantities(
+        options.file,
+        [*quantities, *inputs],
+        options.time,
+        series=options.series,
+        start=getattr(options, "from"),
+        end=options.to,
+        decimal=options.decimal,
+        thousands=options.thousands,
+    )
+    for note in read.notes:
+        print(_remark("note", note))
+    points = count(sum(t.size for t in read.times), "point")
+    print(f"{points} of {', '.join(quantities)} over {read.time_name}", flush=True)
+    progress = _Progress(sys.stderr)
+    progress("loading")
+    from nsode_jax.decoding.compiled import keep_compiled_programs
+    from nsode_jax.discovery.pipeline import DiscoveryError
+    from nsode_jax.discovery.systems import discover_system
+    from nsode_jax.reporting.system_result import system_text, table_text
+
+    keep_compiled_programs()
+    number = len(quantities)
+    try:
+        found = discover_system(
+            list(read.times),
+            [values[:, :number] for values in read.values],
+            inputs=[values[:, number:] for values in read.values] if inputs else None,
+            explicit_time=options.explicit_time,
+            order=options.order,
+            names=quantities,
+            input_names=inputs or None,
+            effort=options.effort,
+            progress=progress,
+        )
+    except DiscoveryError as error:
+        progress.end_line()
+        print(f"{PROGRAM}: {error}", file=sys.stderr)
+        return 1
+    except ValueError as error:
+        raise _InputError(str(error)) from error
+    finally:
+        progress.end_line()
+    print(f"\n{table_text(found, options.candidates)}\n\n{system_text(found.best)}")
+    for note in found.notes:
+        print(_remark("note", note))
+    return 0
+
+
 def _read(options: argparse.Namespace) -> Measurements:
     """The series of the file."""
     start, end = getattr(options, "from"), options.to
@@ -129,7 +204,20 @@ def _parser() -> argparse.ArgumentParser:
         ".feather or .h5; - for standard input, clipboard for what was copied",
     )
     add("--time", metavar="COL", help="column of times: name, or number from 1")
-    add("--value", metavar="COL", help="column of values: name, or number from 1")
+    add(
+        "--value",
+        metavar="COL",
+        help="column of values: name, or number from 1; several for coupled laws: prey,predator",
+    )
+    add("--input", metavar="COLS", help="columns of measured inputs that laws may depend on")
+    add("--explicit-time", action="store_true", help="laws may depend on the time too")
+    add(
+        "--order",
+        type=int,
+        choices=(1, 2),
+        default=1,
+        help="2: positions are measured, and their accelerations have laws (%(default)s)",
+    )
     add(
         "--series",
         metavar="COL",

@@ -1,7 +1,16 @@
-"""From a measured series to a law: `discover(t, y)`."""
+"""From measured series to their laws: `discover(t, y)`."""
 
-from nsode_jax.discovery.pipeline import DiscoveryError, discover
+from nsode_jax.discovery.dispatch import discover
+from nsode_jax.discovery.pipeline import DiscoveryError
 from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.reporting.result import Candidate
+from nsode_jax.reporting.system_result import SystemCandidate, SystemDiscovery
 
-__all__ = ["Candidate", "Discovery", "DiscoveryError", "discover"]
+__all__ = [
+    "Candidate",
+    "Discovery",
+    "DiscoveryError",
+    "SystemCandidate",
+    "SystemDiscovery",
+    "discover",
+]

@@ -20,7 +20,8 @@ class Regression:
     """Least squares in f: target = operator f(nodes) + noise.
 
     Attributes:
-      nodes: values of y at which f is evaluated, increasing, shape [nodes].
+      nodes: values of y at which f is evaluated, increasing, shape [nodes]; of several
+        variables all their values, shape [variables, nodes].
       operator: from f at the nodes to what it explains, shape [rows, nodes].
       target: what is to be explained, in units of its own noise-free size, shape [rows].
       remainder: sum of squares that no f can explain, in the same units squared.
@@ -30,7 +31,7 @@ class Regression:
       y0s: initial value of each series, to start a trajectory fit from.
     """
 
-    nodes: Float[np.ndarray, " nodes"]
+    nodes: Float[np.ndarray, " nodes"] | Float[np.ndarray, "variables nodes"]
     operator: Float[np.ndarray, "rows nodes"]
     target: Float[np.ndarray, " rows"]
     remainder: float
@@ -47,7 +48,7 @@ class Regression:
     def residual(self, law: Expression) -> float:
         """Root mean square residual of a law as it stands; inf where it is undefined."""
         with np.errstate(all="ignore"):
-            left = self.target - self.operator @ law.evaluate(self.nodes)
+            left = self.target - self.operator @ law.evaluate(*np.atleast_2d(self.nodes))
             square = float(left @ left) + self.remainder
         return math.sqrt(square / self.count) if math.isfinite(square) else math.inf
 

@@ -6,12 +6,15 @@ from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float
-from scipy.interpolate import CubicSpline
+from scipy.interpolate import CubicSpline, make_interp_spline
 from scipy.linalg import cho_solve_banded, cholesky_banded
 from scipy.optimize import isotonic_regression
 
 _CLEAN = 1e-3
 """Deviations below this share of the spread are no noise to be modelled."""
+
+_FORETOLD = 0.5
+"""A smooth curve that leaves more than neighbours err by this share has lost signal."""
 
 _CLEAN_NEIGHBOURS = 1e-4
 """Likewise, for the deviations of values from their neighbours."""
@@ -114,3 +117,41 @@ def is_clean(t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"]) -> bo
     deviation = np.abs((weights * y[columns]).sum(axis=1) - y[inner])
     noise = deviation / np.sqrt(1 + (weights**2).sum(axis=1))
     return bool(np.median(noise) <= _CLEAN_NEIGHBOURS * y.std())
+
+
+def smooth_curve(
+    t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"]
+) -> tuple[Callable[..., np.ndarray], float]:
+    """A smooth curve through a series that may rise and fall, and its noise.
+
+    Exact data are interpolated, by the order that foretells most values best from their
+    neighbours; noisy ones are smoothed by generalized cross-validation.
+
+    Returns:
+      The curve as a function of times and of the number of the derivative, and the root
+      mean square of what it leaves, or would be wrong by, in units of y.
+    """
+    errors = {half: _left_out_error(t, y, half) for half in (2, 3, 4) if t.size > 4 * half}
+    half, error = min(errors.items(), key=lambda item: item[1], default=(2, np.inf))
+    if error <= _CLEAN * y.std():
+        return make_interp_spline(t, y, k=2 * half - 1), error
+    smoothed = _smoothing_spline_values((t - t[0]) / (t[-1] - t[0]), (y - y.mean()) / y.std())
+    smoothed = y.mean() + y.std() * smoothed
+    left = float(np.sqrt(np.mean((y - smoothed) ** 2)))
+    if error < _FORETOLD * left:  # Few points for steep data, whose neighbours know better.
+        return make_interp_spline(t, y, k=2 * half - 1), error
+    return CubicSpline(t, smoothed, bc_type="natural"), left
+
+
+def _left_out_error(
+    t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"], half: int
+) -> float:
+    """By how much most values differ from the polynomial through their neighbours.
+
+    As a standard deviation of the noise, if that were all.
+    """
+    inner = np.arange(half, t.size - half)
+    columns = inner[:, None] + np.r_[-half:0, 1 : half + 1]
+    weights = lagrange_weights(t[columns], t[inner])
+    deviation = np.abs((weights * y[columns]).sum(axis=1) - y[inner])
+    return 1.48 * float(np.median(deviation / np.sqrt(1 + (weights**2).sum(axis=1))))

@@ -1,0 +1,59 @@
+"""One `discover`: for a single quantity with dy/dt = f(y), and for everything beyond."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from nsode_jax.discovery import pipeline, systems
+from nsode_jax.reporting.discovery import Discovery
+from nsode_jax.reporting.system_result import SystemDiscovery
+
+
+@overload
+def discover(
+    t: Any, y: Any, *, explicit_time: Literal[True], **options: Any
+) -> SystemDiscovery: ...
+@overload
+def discover(t: Any, y: Any, *, order: Literal[2], **options: Any) -> SystemDiscovery: ...
+@overload
+def discover(t: Any, y: Any, **options: Any) -> Discovery: ...
+
+
+def discover(
+    t: Any,
+    y: Any,
+    *,
+    explicit_time: bool = False,
+    order: int = 1,
+    inputs: Any = None,
+    **options: Any,
+) -> Discovery | SystemDiscovery:
+    """Finds the laws behind measured series.
+
+    Args:
+      t: times, shape [time]; for several series or runs a list of such, or shared times.
+      y: values of one quantity, shape [time], or of up to four measured together, shape
+        [time, quantities] or a DataFrame; a list of such for several series or runs.
+      explicit_time: whether laws may depend on the time too.
+      order: 2 for d²y/dt² = f(y, v), where only positions are measured.
+      inputs: columns of measured inputs that laws may depend on.
+      options: of `pipeline.discover` for one quantity with dy/dt = f(y), else of
+        `systems.discover_system`.
+
+    Returns:
+      `Discovery` for one quantity with dy/dt = f(y), else `SystemDiscovery`.
+    """
+    if not explicit_time and order == 1 and inputs is None and not _several_quantities(y):
+        return pipeline.discover(t, y, **options)
+    return systems.discover_system(
+        t, y, explicit_time=explicit_time, order=order, inputs=inputs, **options
+    )
+
+
+def _several_quantities(y: Any) -> bool:
+    """Whether there is more than one column."""
+    if isinstance(y, (list, tuple)):
+        return bool(y) and all(np.ndim(part) == 2 and np.shape(part)[1] > 1 for part in y)
+    return np.ndim(y) == 2 and np.shape(y)[1] > 1 and np.shape(y)[0] > 1

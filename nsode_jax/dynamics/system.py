@@ -1,0 +1,129 @@
+"""Several coupled equations, dy_k/dt = f_k(y, u(t), t), and their solutions.
+
+A law of second order that is seen by its positions alone is a system too: y' = v is known
+and v' = f(y, v, ...) is looked for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+from scipy.interpolate import PchipInterpolator
+
+from nsode_jax.dynamics import dop853_system
+from nsode_jax.dynamics.dop853 import TOO_MANY_STEPS
+from nsode_jax.dynamics.dop853_system import NO_INPUTS, Inputs
+from nsode_jax.dynamics.solve import solve_system
+from nsode_jax.dynamics.stack_machine import Program
+from nsode_jax.expressions.expression import Expression
+
+MOST_OBSERVED = 4
+"""Quantities that one system may have."""
+
+TIME = "t"
+"""The name of the time in laws that depend on it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class System:
+    """What the equations are about.
+
+    Attributes:
+      observed: names of the measured quantities, 1 to 4.
+      inputs: names of measured inputs, which have no equations.
+      explicit_time: whether laws may depend on the time.
+      order: 1, or 2 where positions are observed and velocities are not.
+    """
+
+    observed: tuple[str, ...]
+    inputs: tuple[str, ...] = ()
+    explicit_time: bool = False
+    order: int = 1
+
+    def __post_init__(self):
+        if self.order not in (1, 2):
+            raise ValueError(f"order must be 1 or 2, got {self.order}")
+        if not 1 <= len(self.observed) <= MOST_OBSERVED:
+            raise ValueError(
+                f"a system has 1 to {MOST_OBSERVED} quantities, got {len(self.observed)}"
+            )
+        Expression((1.0,), self.variables)  # Names that cannot be used are refused.
+
+    @property
+    def velocities(self) -> tuple[str, ...]:
+        """Names of the unobserved velocities; none of a system of first order."""
+        if self.order == 1:
+            return ()
+        if len(self.observed) == 1 and "v" not in (*self.observed, *self.inputs):
+            return ("v",)
+        return tuple(f"v_{name}" for name in self.observed)
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """Names of all quantities that have an equation, the observed ones first."""
+        return (*self.observed, *self.velocities)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Variables of the equations: states, inputs, and the time if they may depend on it."""
+        return (*self.states, *self.inputs, *((TIME,) if self.explicit_time else ()))
+
+    def equations(self, laws: Sequence[Expression]) -> tuple[Expression, ...]:
+        """One right-hand side for each state, from those that are looked for."""
+        known = (Expression((velocity,), self.variables) for velocity in self.velocities)
+        return (*known, *laws)
+
+
+def measured_inputs(t: Float[np.ndarray, " time"], u: Float[np.ndarray, "time inputs"]) -> Inputs:
+    """A curve through measured inputs that does not overshoot (monotone cubics)."""
+    if not u.shape[1]:
+        return NO_INPUTS
+    curve = PchipInterpolator(t, u)
+    return Inputs(np.asarray(curve.x), np.ascontiguousarray(curve.c))
+
+
+def integrate(
+    equations: Sequence[Expression],
+    y0: Sequence[float] | Float[np.ndarray, " states"],
+    t: Float[np.ndarray, " time"],
+    inputs: Inputs = NO_INPUTS,
+    *,
+    rtol: float = 1e-9,
+    atol: float = 1e-9,
+    max_steps: int = 20_000,
+) -> Float[np.ndarray, "time states"] | None:
+    """The solution from y0 at t[0]: by DOP853, or LSODA where that would need too many steps.
+
+    Args:
+      equations: f_1 to f_K; their variables are the K states, the inputs, and the time if
+        it is used.
+      y0: values at t[0].
+      t: increasing times.
+      inputs: measured inputs.
+      rtol, atol: tolerances.
+      max_steps: of DOP853; stiff equations need more.
+
+    Returns:
+      The states at the times, or None where there is no solution: it blows up, or leaves
+      the domain of f.
+    """
+    program = Program.from_expressions(equations)
+    solved = dop853_system.integrate(
+        program,
+        program.memory[None],
+        np.asarray(y0, np.float64)[None],
+        t,
+        inputs,
+        rtol=rtol,
+        atol=np.full(len(equations), atol),
+        limit=np.full(len(equations), math.inf),
+        max_steps=max_steps,
+    )
+    if solved.status == TOO_MANY_STEPS and inputs is NO_INPUTS:
+        return solve_system(equations, list(y0), t, rtol=rtol, atol=atol)
+    y = solved.y[0]
+    return y if np.isfinite(y).all() else None

@@ -1,0 +1,173 @@
+"""ODEBench's 40 systems of two to four quantities: how well `discover` does on them.
+
+    python -m nsode_jax.evaluation.odebench_systems results.jsonl
+
+observes each system from both of its initial values at 150 points of [0, 10] (LSODA at
+tolerances 1e-5 and 1e-7), and compares the solutions of the first system found with the true
+ones: from the same initial values (reconstruction) and from the other ones, which were
+never seen (generalization). R2 is over all quantities, weighted by their variance; above 0.9
+counts. Systems that are in the file already are not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.resources
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from scipy.integrate import solve_ivp
+
+from nsode_jax.decoding.compiled import keep_compiled_programs
+from nsode_jax.discovery.pipeline import DiscoveryError
+from nsode_jax.discovery.systems import discover_system
+from nsode_jax.evaluation.metrics import GOOD_SOLUTION_R2
+from nsode_jax.expressions.expression import Expression
+
+POINTS = 150
+_RTOL, _ATOL = 1e-5, 1e-7
+_MAX_EVALUATIONS = 200_000
+
+States = Float[np.ndarray, "time states"]
+
+
+def systems() -> list[dict[str, Any]]:
+    """The systems as published: name, equations in x_0, x_1, ..., two initial values."""
+    file = importlib.resources.files("nsode_jax.evaluation") / "data" / "odebench_systems.json"
+    return json.loads(file.read_text(encoding="utf-8"))["equations"]
+
+
+def right_hand_side(entry: dict[str, Any]) -> Callable[..., Sequence[float]]:
+    """The true equations as a function of the quantities."""
+    # Abs(x) and cot(x) are no operators of ours.
+    names = tuple(f"x_{k}" for k in range(entry["dim"]))
+    laws = [_law(text, names) for text in entry["equation_with_values"]]
+    return lambda *y: [law(*y) for law in laws]
+
+
+def _law(text: str, names: tuple[str, ...]) -> Callable[..., float]:
+    text = text.replace("Abs(x_1)", "sqrt(x_1**2)").replace("cot(x_1)", "cos(x_1)/sin(x_1)")
+    return Expression.from_infix(text, names).compile()
+
+
+def solve(f: Callable[..., Sequence[float]], y0: Sequence[float], t: np.ndarray) -> States | None:
+    """The solution by the benchmark's own solver; None where there is none."""
+    left = _MAX_EVALUATIONS
+
+    def derivative(_, y):
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise ArithmeticError("too many evaluations")
+        return f(*map(float, y))
+
+    try:
+        with np.errstate(all="ignore"):
+            solved = solve_ivp(
+                derivative, (t[0], t[-1]), y0, method="LSODA", t_eval=t, rtol=_RTOL, atol=_ATOL,
+                first_step=1e-6, min_step=1e-10,
+            )  # fmt: skip
+    except (ArithmeticError, ValueError):
+        return None
+    complete = solved.success and solved.y.shape[1] == t.size and np.isfinite(solved.y).all()
+    return solved.y.T if complete else None
+
+
+def r2(truth: States, prediction: States | None) -> float | None:
+    """R2 over all quantities, weighted by their variance; None without a solution."""
+    if prediction is None:
+        return None
+    left = float(((truth - prediction) ** 2).sum())
+    return 1.0 - left / float(((truth - truth.mean(axis=0)) ** 2).sum())
+
+
+def evaluate(entry: dict[str, Any], first: int, noise: float, drop: float, seed: int) -> dict:
+    """A line of the results: one system, observed from one of its initial values."""
+    start, end = entry["t_span"]
+    t = np.linspace(start, end, POINTS)
+    truth = [solve(right_hand_side(entry), y0, t) for y0 in entry["initial_conditions"]]
+    seen, other = truth[first], truth[1 - first]
+    if seen is None or other is None:
+        raise ValueError(f"{entry['name']}: the true system has no solution")
+    random = np.random.default_rng([seed, entry["id"], first])
+    noisy = seen * (1 + noise * random.standard_normal(seen.shape))
+    kept = np.sort(random.choice(POINTS, round(POINTS * (1 - drop)), replace=False))
+    started = time.perf_counter()
+    line = {"id": entry["id"], "first": first, "name": entry["name"], "dim": entry["dim"]}
+    line |= {"noise": noise, "drop": drop, "seed": seed}
+    names = tuple(f"x_{k}" for k in range(entry["dim"]))
+    try:
+        best = discover_system(t[kept], noisy[kept], names=names).best
+    except DiscoveryError as error:
+        return line | {"error": str(error), "seconds": time.perf_counter() - started}
+    line["seconds"] = round(time.perf_counter() - started, 2)
+    laws = [law.compile() for law in best.laws]
+
+    def found(*y: float) -> list[float]:
+        return [law(*y) for law in laws]
+
+    starts = (seen[0], other[0])
+    line["reconstruction_r2"], line["generalization_r2"] = (
+        r2(clean, solve(found, y0, t)) for clean, y0 in zip((seen, other), starts)
+    )
+    return line | {"segments": best.segments, "laws": [law.infix for law in best.laws]}
+
+
+def summary(lines: Iterable[dict]) -> str:
+    """Percent reconstruction and generalization and median seconds by number of quantities."""
+    lines = list(lines)
+    rows = ["states  runs    rec    gen  seconds"]
+    for dim in (2, 3, 4, None):
+        chosen = [line for line in lines if dim in (None, line["dim"])]
+        if not chosen:
+            continue
+        shares = [
+            100
+            * np.mean([(line.get(f"{kind}_r2") or -np.inf) > GOOD_SOLUTION_R2 for line in chosen])
+            for kind in ("reconstruction", "generalization")
+        ]
+        seconds = float(np.median([line["seconds"] for line in chosen]))
+        numbers = f"{shares[0]:5.1f}  {shares[1]:5.1f}  {seconds:7.1f}"
+        rows.append(f"{dim or 'all':>6}  {len(chosen):4d}  {numbers}")
+    return "\n".join(rows)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs what is not in the file yet, and prints the summary."""
+    parser = argparse.ArgumentParser(description="ODEBench's systems of several quantities.")
+    parser.add_argument("results", type=Path, help="file of results, a JSON line each")
+    parser.add_argument("--noise", type=float, default=0.0, help="sigma of y (1 + sigma xi)")
+    parser.add_argument("--drop", type=float, default=0.0, help="share of the points left out")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args(argv)
+    keep_compiled_programs()
+    lines = []
+    if options.results.exists():
+        lines = [json.loads(line) for line in options.results.read_text("utf-8").splitlines()]
+    setting = options.noise, options.drop, options.seed
+    done = {
+        (line["id"], line["first"])
+        for line in lines
+        if (line["noise"], line["drop"], line["seed"]) == setting
+    }
+    for entry in systems():
+        for first in (0, 1):
+            if (entry["id"], first) in done:
+                continue
+            line = evaluate(entry, first, *setting)
+            with options.results.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+            lines.append(line)
+            print(f"{entry['id']}{'ab'[first]} {entry['name']}: {line.get('generalization_r2')}")
+    print(summary(lines))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

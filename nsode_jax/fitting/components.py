@@ -1,0 +1,78 @@
+"""The equations of a system one by one: a regression for each, along the smoothed states.
+
+Once the states are known as functions of time, dy_k/dt = f_k(y, u, t) is linear in the values
+of f_k, and no equation needs the others. In the integral form
+
+    y_k(t) = a + integral of f_k            first order,
+    y_k(t) = a + b t + double integral of f_k   second order, y_k a position,
+
+constants a and b of each run are projected out, and no derivative of noisy data is taken.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from nsode_jax.fitting.integral import INTERPOLATION_FLOOR
+from nsode_jax.fitting.observations import Observations, Run
+from nsode_jax.fitting.regression import Regression
+
+_ORDER = 3
+"""Gauss-Legendre nodes between two observations, of up to `_FEW` points; 2 of more."""
+_FEW = 400
+
+
+def component_forms(data: Observations) -> tuple[Regression, ...]:
+    """The regression for each equation that is looked for, in the order of the quantities.
+
+    Their targets are in standard deviations of the quantity.
+    """
+    order = _ORDER if data.count <= _FEW else 2
+    parts = [_quadrature(run, order) for run in data.runs]
+    nodes = np.concatenate(
+        [data.points(run, times) for run, (times, _) in zip(data.runs, parts)], axis=1
+    )
+    operators, targets, start = [], [], 0
+    for run, (times, weights) in zip(data.runs, parts):
+        # (t_i - s)^(order - 1) ds: Cauchy's formula for repeated integrals.
+        elapsed = np.maximum(run.t[:, None] - times, 0.0)
+        kernel = (elapsed > 0.0) * weights * elapsed ** (data.system.order - 1)
+        block = np.zeros((len(run), nodes.shape[1]))
+        block[:, start : start + times.size] = kernel
+        start += times.size
+        free = _free_constants(run, data.system.order)
+        operators.append(block - free @ (free.T @ block))
+        targets.append(run.y - free @ (free.T @ run.y))
+    operator, target = np.concatenate(operators), np.concatenate(targets)
+    starts = tuple(tuple(run.states(run.t[:1], data.system.order)[:, 0]) for run in data.runs)
+    return tuple(
+        Regression(
+            nodes,
+            operator / spread,
+            column / spread,
+            remainder=0.0,
+            count=data.count,
+            floor=max(INTERPOLATION_FLOOR, float(noise / spread) if noise < 1e-3 * spread else 0.0),
+            exact=False,
+            y0s=tuple(start[k] for start in starts),
+        )
+        for k, (column, spread, noise) in enumerate(
+            zip(target.T, data.spread, data.noise, strict=True)
+        )
+    )
+
+
+def _quadrature(
+    run: Run, order: int
+) -> tuple[Float[np.ndarray, " nodes"], Float[np.ndarray, " nodes"]]:
+    """Times between the observations, and the weights of an integral over them."""
+    points, weights = np.polynomial.legendre.leggauss(order)
+    half = np.diff(run.t)[:, None] / 2
+    return (run.t[:-1, None] + half * (1 + points)).ravel(), (half * weights).ravel()
+
+
+def _free_constants(run: Run, order: int) -> Float[np.ndarray, "time order"]:
+    """An orthonormal basis of what the constants of integration add."""
+    elapsed = run.t - run.t.mean()
+    return np.linalg.qr(np.vander(elapsed, order))[0]

@@ -1,0 +1,413 @@
+"""All constants and initial values of a system at once, from its solutions.
+
+Single shooting fits one solution to each run. Where that has no chance, because small errors
+grow over many periods or in chaos, each run is cut into segments with initial values of
+their own, and neighbouring segments are joined as long as the fit stays as good (multiple
+shooting, Bock 1981, without the constraints of continuity: joining takes their place).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from scipy.optimize import least_squares
+
+from nsode_jax.dynamics import dop853_system
+from nsode_jax.dynamics.stack_machine import Program
+from nsode_jax.expressions.constants import exponent_constants, is_plain
+from nsode_jax.expressions.expression import Expression, ExpressionError
+from nsode_jax.expressions.operators import UNIT
+from nsode_jax.fitting.fit import Origin
+from nsode_jax.fitting.observations import Observations, Run
+from nsode_jax.fitting.trajectory_fitting import FAILED, Stopping
+
+SYSTEMATIC_SHARE = 1e-3
+"""Of the spread: no quantity is taken to be more precise beside the others."""
+
+_TOLERANCE = 1e-7
+_MAX_STEPS = 3000
+_MOST_WORK = 400_000
+"""Steps of the solver, times solutions that take them, that one fit may cost."""
+_STEP = 1e-6
+_FAR = 30.0
+"""A solution so many times farther out than the data has failed."""
+
+_FEWEST = 6
+"""Points of a segment."""
+_NEARLY = 1.5
+"""Joining segments may raise the residual by this factor."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Tie:
+    """A constant that is another one, with the opposite sign: places in all constants."""
+
+    place: int
+    partner: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SystemFit:
+    """A system of laws whose constants and initial values were fitted together.
+
+    Attributes:
+      laws: the right-hand sides that were looked for.
+      states: fitted at the first time of each segment, those of a run one after the other.
+      residuals: root mean square of solution minus data per quantity, in its units; inf if
+        there is no solution.
+      segments: into how many pieces each run was cut, 1 if it was not.
+      converged: whether the fit met its tolerance.
+      ties: constants that are shared.
+      origins: where each law came from.
+    """
+
+    laws: tuple[Expression, ...]
+    states: Float[np.ndarray, "segments states"]
+    residuals: Float[np.ndarray, " observed"]
+    segments: int
+    converged: bool
+    ties: tuple[Tie, ...]
+    origins: tuple[Origin, ...]
+
+    @property
+    def starts(self) -> Float[np.ndarray, "runs states"]:
+        """Fitted states at the first time of each run."""
+        return self.states[:: self.segments]
+
+    @property
+    def diverged(self) -> bool:
+        """Whether there is no solution near the data."""
+        return not np.isfinite(self.residuals).all()
+
+
+def fit_system(
+    data: Observations,
+    laws: Sequence[Expression],
+    origins: Sequence[Origin],
+    *,
+    ties: tuple[Tie, ...] = (),
+    stopping: Stopping,
+    segments: int = 1,
+    states: Float[np.ndarray, "segments states"] | None = None,
+) -> SystemFit:
+    """Fits all constants and initial values, from the constants of the laws.
+
+    Args:
+      data: the runs.
+      laws: as many as the system has quantities.
+      origins: of the laws, passed on.
+      ties: constants that stay opposite to others.
+      stopping: tolerance and limit of the iterations.
+      segments: into how many pieces each run is cut.
+      states: at the first time of each segment, to start from; smoothed, if left out.
+    """
+    problem = _Problem(data, laws, ties, segments, states)
+    start = problem.start()
+    converged = False
+    try:
+        problem.residual(start)
+        enough = problem.size > start.size
+        if stopping.iterations and enough and math.isfinite(problem.best_rms):
+            result = least_squares(
+                problem.residual,
+                start,
+                jac=problem.jacobian,  # pyright: ignore[reportArgumentType]
+                method="lm",
+                x_scale="jac",
+                ftol=stopping.tolerance,
+                xtol=stopping.tolerance,
+                gtol=1e-12,
+                max_nfev=stopping.iterations,
+            )
+            converged = result.status > 0
+    except _BudgetSpent:
+        pass
+    fitted = problem.laws(problem.best)
+    states = problem.states(problem.best)
+    residuals = problem.residuals_of(problem.best)
+    return SystemFit(fitted, states, residuals, segments, converged, ties, tuple(origins))
+
+
+def fit_in_stages(
+    data: Observations,
+    laws: Sequence[Expression],
+    origins: Sequence[Origin],
+    *,
+    ties: tuple[Tie, ...] = (),
+    stopping: Stopping,
+) -> SystemFit:
+    """Fits short segments first, and joins them as long as the fit stays as good.
+
+    Returns:
+      The fit with the fewest segments whose residual is near the best one.
+    """
+    shortest = min(map(len, data.runs))
+    segments = 1
+    while shortest // (2 * segments) >= _FEWEST:
+        segments *= 2
+    best: SystemFit | None = None
+    while segments >= 1:
+        fits = [
+            fit_system(
+                data,
+                laws if best is None else best.laws,
+                origins,
+                ties=ties,
+                stopping=stopping,
+                segments=segments,
+                states=states,
+            )
+            # Where pieces are joined the fitted states, and if those lead astray, the smoothed.
+            for states in (
+                None,
+                *(() if best is None else (best.states[:: best.segments // segments],)),
+            )
+        ]
+        fit = min(fits, key=lambda fit: _relative(data, fit))
+        if best is None or _relative(data, fit) <= max(
+            _NEARLY * _relative(data, best), SYSTEMATIC_SHARE
+        ):
+            best = fit
+        segments //= 2
+    assert best is not None
+    return best
+
+
+def _relative(data: Observations, fit: SystemFit) -> float:
+    """Root mean square residual of all quantities relative to their spread."""
+    return float(np.sqrt(np.mean((fit.residuals / data.spread) ** 2)))
+
+
+def covariance(
+    data: Observations, fit: SystemFit
+) -> Float[np.ndarray, "constants constants"] | None:
+    """Covariance of the constants of all laws, from the linearized solutions.
+
+    Each quantity has a noise of its own size. Constants that are not fitted have zeros.
+
+    Returns:
+      None where the data do not determine the constants.
+    """
+    problem = _Problem(data, fit.laws, fit.ties, fit.segments, fit.states, fit.residuals)
+    parameters = problem.start()
+    try:
+        residual = problem.residual(parameters)
+        jacobian = problem.jacobian(parameters)
+    except _BudgetSpent:
+        return None
+    freedom = residual.size - parameters.size
+    size = np.sqrt((jacobian**2).sum(axis=0))
+    if freedom < 1 or not math.isfinite(problem.best_rms):
+        return None
+    if not (np.isfinite(jacobian).all() and (size > 0).all()):
+        return None
+    _, singular, v = np.linalg.svd(jacobian / size, full_matrices=False)
+    if singular[-1] < 1e-10 * singular[0]:
+        return None
+    variance = float(residual @ residual) / freedom
+    root = v.T / singular / size[:, None]
+    spread = problem.constants_by(root)
+    return variance * spread @ spread.T
+
+
+class _BudgetSpent(Exception):
+    """The fit has used up its steps of the solver."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Segment:
+    """Observations from one row of a run up to another."""
+
+    run: Run
+    rows: slice
+
+    @property
+    def t(self) -> Float[np.ndarray, " time"]:
+        return self.run.t[self.rows]
+
+    @property
+    def y(self) -> Float[np.ndarray, "time observed"]:
+        return self.run.y[self.rows]
+
+
+def _cut(run: Run, pieces: int) -> list[_Segment]:
+    edges = np.linspace(0, len(run), pieces + 1).round().astype(int)
+    return [_Segment(run, slice(a, b)) for a, b in pairwise(edges)]
+
+
+class _Problem:
+    """Residuals as a function of relative constants and initial states of the segments."""
+
+    def __init__(
+        self,
+        data: Observations,
+        laws: Sequence[Expression],
+        ties: Sequence[Tie],
+        segments: int,
+        states: Float[np.ndarray, "segments states"] | None = None,
+        noise: Float[np.ndarray, " observed"] | None = None,
+    ):
+        self.system, self.observed = data.system, len(data.system.observed)
+        self.skeletons = [law.skeleton for law in laws]
+        self.values = np.concatenate([law.constants for law in laws])
+        free = np.concatenate([_free(law) for law in laws]).astype(bool)
+        free[[tie.place for tie in ties]] = False
+        self.free, self.ties = np.flatnonzero(free), ties
+        self.segments = [segment for run in data.runs for segment in _cut(run, segments)]
+        least = SYSTEMATIC_SHARE * data.spread
+        self.noise = np.maximum(data.noise if noise is None else noise, least)
+        order = data.system.order
+        if states is None:
+            states = np.array([s.run.states(s.t[:1], order)[:, 0] for s in self.segments])
+        self.start_states = states
+        self.state_size = np.maximum(data.state_size, 1e-12)
+        self.scale = np.abs(self.values[self.free])
+        self.scale[self.scale == 0.0] = 1.0
+        self.size = sum(segment.y.size for segment in self.segments)
+        self.program = Program.from_expressions(self.system.equations(laws))
+        self.places = _addresses(self.system.equations(laws))
+        self.work = _MOST_WORK
+        self.best_rms, self.best = math.inf, self.start()
+
+    # --- parameters ----------------------------------------------------------
+
+    def start(self) -> Float[np.ndarray, " parameters"]:
+        constants = self.values[self.free] / self.scale
+        return np.concatenate([constants, (self.start_states / self.state_size).ravel()])
+
+    def constants(self, parameters: Float[np.ndarray, " parameters"]) -> np.ndarray:
+        values = self.values.copy()
+        values[self.free] = parameters[: self.free.size] * self.scale
+        for tie in self.ties:
+            values[tie.place] = -values[tie.partner]
+        return values
+
+    def constants_by(self, root: Float[np.ndarray, "parameters n"]) -> np.ndarray:
+        """How all constants change with combinations of the parameters."""
+        changes = np.zeros((self.values.size, root.shape[1]))
+        changes[self.free] = root[: self.free.size] * self.scale[:, None]
+        for tie in self.ties:
+            changes[tie.place] = -changes[tie.partner]
+        return changes
+
+    def states(self, parameters: Float[np.ndarray, " parameters"]) -> np.ndarray:
+        states = parameters[self.free.size :].reshape(self.start_states.shape)
+        return states * self.state_size
+
+    def laws(self, parameters: Float[np.ndarray, " parameters"]) -> tuple[Expression, ...]:
+        values, laws, start = self.constants(parameters), [], 0
+        for skeleton in self.skeletons:
+            laws.append(skeleton.with_constants(values[start : start + skeleton.num_constants]))
+            start += skeleton.num_constants
+        return tuple(laws)
+
+    # --- residuals -----------------------------------------------------------
+
+    def residual(self, parameters: Float[np.ndarray, " parameters"]) -> np.ndarray:
+        parts = [solved[0] for solved in self._solve(parameters, derivatives=False)]
+        with np.errstate(all="ignore"):
+            left = np.concatenate(
+                [
+                    ((y - segment.y) / self.noise).ravel()
+                    for y, segment in zip(parts, self.segments, strict=True)
+                ]
+            )
+            rms = float(np.sqrt(np.mean(left**2)))
+        if not math.isfinite(rms):
+            return np.full(self.size, FAILED)
+        if rms < self.best_rms:
+            self.best_rms, self.best = rms, parameters.copy()
+        return left
+
+    def residuals_of(self, parameters: Float[np.ndarray, " parameters"]) -> np.ndarray:
+        """Root mean square per quantity, in its units; inf without a solution."""
+        if not math.isfinite(self.best_rms):
+            return np.full(self.observed, math.inf)
+        self.work = math.inf
+        parts = [solved[0] for solved in self._solve(parameters, derivatives=False)]
+        left = np.concatenate([y - segment.y for y, segment in zip(parts, self.segments)])
+        return np.sqrt(np.mean(left**2, axis=0))
+
+    def jacobian(self, parameters: Float[np.ndarray, " parameters"]) -> np.ndarray:
+        jacobian = np.zeros((self.size, parameters.size))
+        row, number, states = 0, self.free.size, self.start_states.shape[1]
+        for i, solved in enumerate(self._solve(parameters, derivatives=True)):
+            # [copies, time, observed] --> [time * observed, copies]
+            slopes = (solved[1:] - solved[0]) / self.noise / _STEP
+            slopes = slopes.reshape(len(slopes), -1).T
+            rows = slice(row, row + len(slopes))
+            jacobian[rows, :number] = slopes[:, :number]
+            first = number + i * states
+            jacobian[rows, first : first + states] = slopes[:, number:]
+            row = rows.stop
+        return np.nan_to_num(jacobian, nan=0.0, posinf=0.0, neginf=0.0)
+
+    def _solve(
+        self, parameters: Float[np.ndarray, " parameters"], derivatives: bool
+    ) -> list[Float[np.ndarray, "copies time observed"]]:
+        """The observed quantities of each segment; with copies for every parameter."""
+        states = self.states(parameters)
+        number = self.free.size
+        copies = 1 + (number + states.shape[1] if derivatives else 0)
+        try:
+            base = self._memory(parameters)
+        except ExpressionError:
+            return [np.full((copies, *s.y.shape), math.nan) for s in self.segments]
+        memories = np.repeat(base[None], copies, axis=0)
+        if derivatives:
+            for i in range(number):
+                moved = parameters.copy()
+                moved[i] += _STEP
+                memories[1 + i] = self._memory(moved)
+        found = []
+        for segment, y0 in zip(self.segments, states, strict=True):
+            starts = np.repeat(y0[None], copies, axis=0)
+            if derivatives:
+                starts[1 + number :] += _STEP * np.diag(self.state_size)
+            if self.work <= 0:
+                raise _BudgetSpent
+            solved = dop853_system.integrate(
+                self.program,
+                memories,
+                starts,
+                segment.t,
+                segment.run.inputs,
+                rtol=_TOLERANCE,
+                atol=_TOLERANCE * self.state_size,
+                limit=_FAR * self.state_size,
+                max_steps=_MAX_STEPS,
+            )
+            self.work -= solved.steps * copies
+            found.append(solved.y[:, :, : self.observed])
+        return found
+
+    def _memory(self, parameters: Float[np.ndarray, " parameters"]) -> np.ndarray:
+        values = self.constants(parameters)
+        if not np.isfinite(values).all():
+            raise ExpressionError("a constant overflowed")
+        memory = self.program.memory.copy()
+        memory[self.places] = values
+        return memory
+
+
+def _free(law: Expression) -> Bool[np.ndarray, " constants"]:
+    """Which constants are fitted: all but whole and half exponents."""
+    plain = np.array([is_plain(c) for c in law.constants], bool)
+    return ~(exponent_constants(law.skeleton) & plain)
+
+
+def _addresses(equations: Sequence[Expression]) -> Int[np.ndarray, " constants"]:
+    """Where the constants of the equations are in the memory of their program."""
+    address, found = len(equations[0].variables), []
+    for equation in equations:
+        for token, kind in zip(equation.prefix, equation.skeleton.tokens, strict=True):
+            if not isinstance(token, str):
+                if kind != UNIT:
+                    found.append(address)
+                address += 1
+    return np.array(found, int)

@@ -1,0 +1,277 @@
+"""What discovery finds in several quantities, or in laws that depend on time, as data."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float
+
+from nsode_jax.dynamics.dop853_system import NO_INPUTS, Inputs
+from nsode_jax.dynamics.system import System, integrate, measured_inputs
+from nsode_jax.expressions.expression import Expression
+from nsode_jax.fitting.observations import Run
+from nsode_jax.reporting.formatting import probability_text, r2_text, time_text, value_with_error
+from nsode_jax.reporting.uncertainty import confidence_intervals
+
+if TYPE_CHECKING:
+    import sympy
+
+_SHOWN = 5
+_TOLERANCE = 1e-9
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SystemCandidate:
+    """One law for each quantity, fitted together, in the data's units.
+
+    Attributes:
+      system: what the variables of the laws are.
+      laws: right-hand sides, in the order of the quantities: of dy/dt, or of dv/dt in a
+        system of second order.
+      starts: fitted states at the first time of each run, shape [runs, states].
+      start_times, end_times: of each run.
+      r2: share of the variance of all quantities that the solutions explain.
+      r2s: the same of each quantity.
+      residuals: root mean square of solution minus data of each quantity, in its units.
+      score: what candidates are ranked by, lower is better.
+      probability: posterior probability if one of the candidates is right, by their scores.
+      covariance: of the constants of all laws, one law after the other, from the Fisher
+        matrix of the joint fit; None where the data do not determine them.
+      segments: pieces into which each run was cut for fitting; 1 if solutions over the
+        whole run were fitted. r2 and residuals are of the pieces.
+      shared: pairs of constants, by their number among all, that are opposite by the fit.
+      converged: whether the fit met its tolerance.
+    """
+
+    system: System
+    laws: tuple[Expression, ...]
+    starts: Float[np.ndarray, "runs states"]
+    start_times: tuple[float, ...]
+    end_times: tuple[float, ...]
+    r2: float
+    r2s: tuple[float, ...]
+    residuals: tuple[float, ...]
+    score: float
+    probability: float = math.nan
+    covariance: Float[np.ndarray, "constants constants"] | None = None
+    segments: int = 1
+    shared: tuple[tuple[int, int], ...] = ()
+    converged: bool = False
+
+    @property
+    def equations(self) -> tuple[Expression, ...]:
+        """A right-hand side for each state, the known ones of velocities included."""
+        return self.system.equations(self.laws)
+
+    @property
+    def complexity(self) -> int:
+        """Number of operators, variables and constants of all laws."""
+        return sum(law.complexity for law in self.laws)
+
+    @property
+    def constants(self) -> tuple[float, ...]:
+        """Of all laws, one after the other."""
+        return tuple(constant for law in self.laws for constant in law.constants)
+
+    @property
+    def standard_errors(self) -> tuple[float, ...]:
+        """Of each constant: 0 for those that were not fitted, NaN where nothing is known."""
+        if self.covariance is None:
+            return (math.nan,) * len(self.constants)
+        return tuple(float(error) for error in np.sqrt(np.diag(self.covariance)))
+
+    @property
+    def confidence_intervals(self) -> tuple[tuple[float, float], ...]:
+        """(low, high) of each constant that hold the true value with 95% probability."""
+        return confidence_intervals(self.constants, self.standard_errors)
+
+    @property
+    def left_sides(self) -> tuple[str, ...]:
+        """What each law is of: dx/dt, or d²x/dt²."""
+        names = self.system.observed
+        if self.system.order == 2:
+            return tuple(f"d²{name}/dt²" for name in names)
+        return tuple(f"d{name}/dt" for name in names)
+
+    def rounded(self, digits: int = 4) -> tuple[Expression, ...]:
+        """The laws for display, constants to so many digits."""
+        return tuple(law.rounded(digits) for law in self.laws)
+
+    def latex(self, digits: int = 4) -> str:
+        """The system in LaTeX, as an `aligned` environment."""
+        rows = []
+        for name, law in zip(self.system.observed, self.laws, strict=True):
+            symbol = _latex_name(name)
+            if self.system.order == 2:
+                left = rf"\frac{{d^2{symbol}}}{{dt^2}}"
+            else:
+                left = rf"\frac{{d{symbol}}}{{dt}}"
+            rows.append(f"{left} &= {law.rounded(digits).latex(digits)}")
+        return r"\begin{aligned}" + r" \\ ".join(rows) + r"\end{aligned}"
+
+    def to_sympy(self) -> list[sympy.Basic]:
+        """The system as SymPy equations of functions of `t`."""
+        import sympy  # Slow to import.
+
+        t = sympy.Symbol("t")
+        functions = {name: sympy.Function(name)(t) for name in self.system.states}
+        functions |= {name: sympy.Function(name)(t) for name in self.system.inputs}
+        symbols = {sympy.Symbol(name): function for name, function in functions.items()}
+        return [
+            sympy.Eq(
+                functions[state].diff(t), equation.to_sympy().xreplace(symbols), evaluate=False
+            )
+            for state, equation in zip(self.system.states, self.equations, strict=True)
+        ]
+
+    def predict(
+        self,
+        t: Float[np.ndarray, " time"] | Sequence[float],
+        y0: Sequence[float] | None = None,
+        *,
+        inputs: Float[np.ndarray, "time inputs"] | Inputs | None = None,
+        run: int = 0,
+    ) -> Float[np.ndarray, "time states"]:
+        """The solution of the system at given times.
+
+        Args:
+          t: strictly increasing times.
+          y0: states at t[0], velocities last. Without it the solution is the fitted one of
+            a run, from the start of its data.
+          inputs: measured at these times, if the system has any.
+          run: whose fitted solution.
+
+        Returns:
+          The states, shape [time, states]; NaN if there is no solution.
+
+        Raises:
+          ValueError: if times, states or inputs are not what they should be.
+        """
+        times = np.atleast_1d(np.asarray(t, np.float64))
+        if times.ndim != 1 or not np.isfinite(times).all() or not (np.diff(times) > 0).all():
+            raise ValueError("predict needs finite, strictly increasing times")
+        curves = self._inputs(times, inputs)
+        states = len(self.system.states)
+        if y0 is not None:
+            start = np.asarray(y0, np.float64)
+            if start.shape != (states,):
+                raise ValueError(f"y0 needs {states} values: {', '.join(self.system.states)}")
+            elapsed = times
+        else:
+            start = self.starts[run]
+            if times[0] < self.start_times[run]:
+                raise ValueError("the times lie before the data; give y0, the states at t[0]")
+            elapsed = np.unique(np.concatenate([[self.start_times[run]], times]))
+        if elapsed.size == 1:
+            return start[None].copy()
+        scale = float(np.abs(self.starts).max()) or 1.0
+        solved = integrate(
+            self.equations, start, elapsed, curves, rtol=_TOLERANCE, atol=_TOLERANCE * scale
+        )
+        if solved is None:
+            return np.full((times.size, states), np.nan)
+        return solved[-times.size :]
+
+    def _inputs(self, t: np.ndarray, inputs: np.ndarray | Inputs | None) -> Inputs:
+        names = self.system.inputs
+        if not names:
+            return NO_INPUTS
+        if isinstance(inputs, Inputs):
+            return inputs
+        values = None if inputs is None else np.asarray(inputs, np.float64).reshape(t.size, -1)
+        if values is None or values.shape[1] != len(names):
+            raise ValueError(f"predict needs the inputs {', '.join(names)} at the same times")
+        return measured_inputs(t, values)
+
+    def __str__(self) -> str:
+        pairs = zip(self.left_sides, self.rounded(), strict=True)
+        return "\n".join(f"{left} = {law.infix}" for left, law in pairs)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class SystemDiscovery:
+    """What was found in runs of one system.
+
+    Attributes:
+      candidates: systems, best first.
+      runs: the data as fitted.
+      notes: sentences about what was done to the data and what to be wary of.
+      seconds: how long it took.
+    """
+
+    candidates: tuple[SystemCandidate, ...]
+    runs: tuple[Run, ...]
+    notes: tuple[str, ...]
+    seconds: float
+
+    @property
+    def best(self) -> SystemCandidate:
+        """The first candidate."""
+        return self.candidates[0]
+
+    @property
+    def system(self) -> System:
+        """What was measured."""
+        return self.best.system
+
+    def predict(
+        self,
+        t: Float[np.ndarray, " time"] | Sequence[float],
+        y0: Sequence[float] | None = None,
+        *,
+        inputs: Float[np.ndarray, "time inputs"] | Inputs | None = None,
+        run: int = 0,
+    ) -> Float[np.ndarray, "time states"]:
+        """The solution of the best system; see `SystemCandidate.predict`."""
+        if inputs is None and y0 is None and self.system.inputs:
+            inputs = self.runs[run].inputs
+        return self.best.predict(t, y0, inputs=inputs, run=run)
+
+    def __str__(self) -> str:
+        notes = [f"note: {note}" for note in self.notes]
+        return "\n".join([system_text(self.best), "", table_text(self, _SHOWN), *notes])
+
+    def __repr__(self) -> str:
+        laws = "; ".join(str(self.best).splitlines())
+        return f"<SystemDiscovery: {laws}, best of {len(self.candidates)}>"
+
+
+def table_text(found: SystemDiscovery, rows: int) -> str:
+    """The best candidates: rank, probability, R2, complexity and a line for each equation."""
+    lines = ["rank  probability       R²  complexity  equations"]
+    for rank, candidate in enumerate(found.candidates[:rows], start=1):
+        equations = str(candidate).splitlines()
+        lines.append(
+            f"{rank:4d}  {probability_text(candidate.probability):>11}  "
+            f"{r2_text(candidate.r2):>7}  {candidate.complexity:10d}  {equations[0]}"
+        )
+        lines += [" " * 40 + equation for equation in equations[1:]]
+    return "\n".join(lines)
+
+
+def system_text(best: SystemCandidate) -> str:
+    """The equations, their start, and the constants with standard errors."""
+    starts = ", ".join(
+        f"{name} = {value:.5g}"
+        for name, value in zip(best.system.states, best.starts[0], strict=True)
+    )
+    lines = [str(best), f"with {starts} at t = {time_text(best.start_times[0])}"]
+    lines[-1] += f", R² = {r2_text(best.r2)}"
+    if best.segments > 1:
+        lines.append(f"fitted in {best.segments} pieces, each with initial values of its own")
+    lines.append("constants:")
+    errors = iter(best.standard_errors)
+    for left, law in zip(best.left_sides, best.laws, strict=True):
+        shown = [value_with_error(constant, next(errors)) for constant in law.constants]
+        lines.append(f"  {left}: {', '.join(shown)}")
+    return "\n".join(lines)
+
+
+def _latex_name(name: str) -> str:
+    head, _, tail = name.partition("_")
+    head = head if len(head) == 1 else rf"\mathrm{{{head}}}"
+    return f"{head}_{{{tail}}}" if tail else head

@@ -1,0 +1,207 @@
+"""From candidates for each equation to systems: the best combinations, fitted as a whole.
+
+Combinations are tried in the order of the sum of their equations' scores; the most
+promising are simulated and fitted, and then changed in one equation at a time as long as that
+helps. A term that two equations have with opposite signs is tried with one constant.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import heapq
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+from nsode_jax.expressions.summands import summands
+from nsode_jax.fitting.observations import Observations
+from nsode_jax.fitting.progress import Progress
+from nsode_jax.fitting.shooting import SystemFit, fit_in_stages, fit_system
+from nsode_jax.fitting.trajectory_fitting import FULL, ROUGH
+from nsode_jax.search.equations import PRECISIONS, score_at
+from nsode_jax.search.population import Draft
+from nsode_jax.search.variants import canonical_or_none
+from nsode_jax.selection.system_score import shared_terms, system_score
+
+_OF_A_PRECISION = 5
+"""For each precision that the regressions may have a fifth as many combinations are tried."""
+
+_CHANGED = 2
+"""So many systems, the best, are changed in every round."""
+
+_HOPELESS = 0.3
+"""Relative residual of a solution from which no single shooting recovers by itself."""
+
+
+@dataclasses.dataclass(frozen=True)
+class CombineConfig:
+    """How many systems are fitted.
+
+    Attributes:
+      drafts: candidates of each equation.
+      combinations: systems that are simulated and fitted roughly.
+      fitted: of these the best, fitted fully.
+      rounds: of changing the best in one equation.
+      staged: most fits in stages, which take long, of those that need them.
+    """
+
+    drafts: int = 10
+    combinations: int = 100
+    fitted: int = 8
+    rounds: int = 3
+    staged: int = 8
+
+
+class SystemSearch:
+    """Fitted systems, each combination once."""
+
+    def __init__(
+        self, data: Observations, drafts: Sequence[Sequence[Draft]], config: CombineConfig
+    ):
+        self.data, self.config = data, config
+        self.drafts = [sorted(options, key=lambda draft: draft.score) for options in drafts]
+        self.fits: dict[tuple[str, ...], SystemFit] = {}
+        self.scores: dict[tuple[str, ...], float] = {}
+        self.full: set[tuple[str, ...]] = set()
+        self.staged = 0
+
+    def run(self, progress: Progress) -> list[tuple[SystemFit, float]]:
+        """Fits systems; the best first, with their scores."""
+        chosen: list[tuple[Draft, ...]] = []
+        for precision in (0.0, *PRECISIONS):
+            value = functools.partial(score_at, observations=self.data.count, precision=precision)
+            number = self.config.combinations // (1 if not precision else _OF_A_PRECISION)
+            chosen += itertools.islice(combinations(self.drafts, value), number)
+        for number, drafts in enumerate(chosen):
+            progress("combining equations", number / len(chosen))
+            self.fit_roughly(drafts)
+        for number, key in enumerate(self.best(self.config.fitted)):
+            progress("fitting systems", number / self.config.fitted)
+            self.polish(key)
+        for turn in range(self.config.rounds):
+            progress("changing equations", turn / self.config.rounds)
+            if not any([self.change(key) for key in self.best(_CHANGED)]):
+                break
+        for key in self.best(self.config.fitted):
+            self.polish(key)
+            self.share(key)
+        return [(self.fits[key], self.scores[key]) for key in self.best(len(self.fits))]
+
+    def best(self, number: int) -> list[tuple[str, ...]]:
+        """Keys of so many systems, best first."""
+        return heapq.nsmallest(number, self.scores, key=lambda key: self.scores[key])
+
+    def fit_roughly(self, drafts: Sequence[Draft]) -> tuple[str, ...]:
+        """A few iterations from the drafts; where these fail, in stages."""
+        key = tuple(draft.expression.skeleton.unsigned_key for draft in drafts)
+        if key not in self.fits:
+            laws = [draft.expression for draft in drafts]
+            origins = [draft.origin for draft in drafts]
+            fit = fit_system(self.data, laws, origins, stopping=ROUGH)
+            if not self._relative(fit) < _HOPELESS and self.staged < self.config.staged:
+                self.staged += 1
+                staged = fit_in_stages(self.data, laws, origins, stopping=ROUGH)
+                fit = min(fit, staged, key=lambda fit: system_score(self.data, fit))
+            self._keep(key, fit)
+        return key
+
+    def polish(self, key: tuple[str, ...]) -> None:
+        """Fits a system to full tolerance, once."""
+        if key in self.full or self.fits[key].diverged:
+            return
+        self.full.add(key)
+        fit = self.fits[key]
+        self._keep(
+            key,
+            fit_system(
+                self.data,
+                fit.laws,
+                fit.origins,
+                ties=fit.ties,
+                stopping=FULL,
+                segments=fit.segments,
+                states=fit.states,
+            ),
+        )
+
+    def share(self, key: tuple[str, ...]) -> None:
+        """Makes one constant of those that two equations share with opposite signs."""
+        for shared in shared_terms(self.fits[key].laws):
+            fit = self.fits[key]
+            tied = fit_system(
+                self.data,
+                fit.laws,
+                fit.origins,
+                ties=(*fit.ties, shared.tie),
+                stopping=FULL,
+                segments=fit.segments,
+                states=fit.states,
+            )
+            self._keep(key, tied)
+
+    def change(self, key: tuple[str, ...]) -> bool:
+        """Tries the best system with one equation shorter or replaced; whether one is better."""
+        before, fit = self.scores[self.best(1)[0]], self.fits[key]
+        for k, law in enumerate(fit.laws):
+            current = Draft(law, 0.0, 0.0, fit.origins[k])
+            options = [*self.drafts[k][: self.config.drafts], *shorter(current)]
+            for option in options:
+                drafts = [
+                    Draft(other, 0.0, 0.0, origin)
+                    for other, origin in zip(fit.laws, fit.origins, strict=True)
+                ]
+                drafts[k] = option
+                changed = self.fit_roughly(drafts)
+                if self.scores[changed] < before + 10.0:
+                    self.polish(changed)
+        return self.scores[self.best(1)[0]] < before
+
+    def _relative(self, fit: SystemFit) -> float:
+        return float((fit.residuals / self.data.spread).max())
+
+    def _keep(self, key: tuple[str, ...], fit: SystemFit) -> None:
+        score = system_score(self.data, fit)
+        if key not in self.fits or score < self.scores[key]:
+            self.fits[key], self.scores[key] = fit, score
+
+
+def combinations(
+    drafts: Sequence[Sequence[Draft]], value: Callable[[Draft], float]
+) -> Iterator[tuple[Draft, ...]]:
+    """One draft of each equation, by the sum of their values, lowest first."""
+    if not all(drafts):
+        return
+    drafts = [sorted(options, key=value) for options in drafts]
+    values = [[value(draft) for draft in options] for options in drafts]
+
+    def total(places: tuple[int, ...]) -> float:
+        return sum(row[i] for row, i in zip(values, places, strict=True))
+
+    start: tuple[int, ...] = (0,) * len(drafts)
+    waiting: list[tuple[float, tuple[int, ...]]] = [(total(start), start)]
+    seen: set[tuple[int, ...]] = {start}
+    while waiting:
+        _, places = heapq.heappop(waiting)
+        yield tuple(options[i] for options, i in zip(drafts, places, strict=True))
+        for k, place in enumerate(places):
+            later = (*places[:k], place + 1, *places[k + 1 :])
+            if place + 1 < len(drafts[k]) and later not in seen:
+                seen.add(later)
+                heapq.heappush(waiting, (total(later), later))
+
+
+def shorter(draft: Draft) -> Iterator[Draft]:
+    """The equation without one of its terms."""
+    law = draft.expression
+    parts = summands(law)
+    for gone in range(len(parts)):
+        if len(parts) < 2:
+            return
+        kept = parts[:gone] + parts[gone + 1 :]
+        prefix = kept[0]
+        for part in kept[1:]:
+            prefix = ("add", *prefix, *part)
+        canonical = canonical_or_none(type(law)(prefix, law.variables))
+        if canonical is not None:
+            yield dataclasses.replace(draft, expression=canonical, score=math.nan)

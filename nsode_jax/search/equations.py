@@ -1,0 +1,223 @@
+"""Candidates for each equation of a system by itself, from its regression."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import heapq
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from nsode_jax.dynamics.system import TIME, System
+from nsode_jax.expressions.expression import ExpressionError
+from nsode_jax.expressions.prefix import Prefix
+from nsode_jax.expressions.summands import summands
+from nsode_jax.fitting.fit import Origin
+from nsode_jax.fitting.least_squares import fit_laws, initial_guesses
+from nsode_jax.fitting.programs import fits
+from nsode_jax.fitting.regression import Regression
+from nsode_jax.search.population import Draft
+from nsode_jax.search.sparse import SparseConfig, SubsetSearch
+from nsode_jax.search.terms import MAX_DEGREE, functions, monomials, saturations, sum_of, waves
+from nsode_jax.search.variants import canonical_or_none
+from nsode_jax.selection.system_score import equation_cost, equation_score
+
+_OF_EACH_SIZE = 25
+"""Subsets of each number of terms whose constants are refined: one that is right may
+need its thresholds fitted before it shows."""
+
+_LENDING = 4
+"""So many candidates of an equation, the best, lend their terms to the others."""
+
+PRECISIONS = (3e-3, 1e-2, 3e-2)
+"""Of the spread: the regression of coarse or noisy data is wrong by an amount that is not
+known, and long equations fit its errors. The solutions decide."""
+
+_PEAKS = 2
+_FREQUENCIES = 400
+
+
+def draft_equations(
+    form: Regression, system: System, span: float, count: int, config: SparseConfig
+) -> list[Draft]:
+    """The best candidates for one equation.
+
+    Args:
+      form: its regression.
+      system: what its variables are.
+      span: of the times, from which frequencies are tried.
+      count: most candidates.
+      config: of the searches.
+
+    Returns:
+      Fitted sums of terms, best first.
+    """
+    return _search(form, system, libraries(form, system, span), count, config)
+
+
+def share_terms(
+    forms: Sequence[Regression],
+    system: System,
+    drafts: Sequence[Sequence[Draft]],
+    count: int,
+    config: SparseConfig,
+) -> list[list[Draft]]:
+    """The same after every equation has tried the terms of the others.
+
+    What leaves one compartment enters another, with the threshold that one of them tells.
+    """
+
+    def best(own: Sequence[Draft]) -> list[Draft]:
+        return heapq.nsmallest(_LENDING, own, key=lambda draft: draft.score)
+
+    found = []
+    for k, form in enumerate(forms):
+        others = [d.expression for i, own in enumerate(drafts) if i != k for d in best(own)]
+        lent = dict.fromkeys(part for law in others for part in summands(law) if len(part) > 1)
+        terms = [*monomials(system.variables, 2), *lent]
+        more = _search(form, system, [terms], count, config, refined=False)
+        merged = {d.expression.skeleton.unsigned_key: d for d in [*more, *drafts[k]]}
+        found.append(selected(list(merged.values()), form.count, count))
+    return found
+
+
+def _search(
+    form: Regression,
+    system: System,
+    lists: Sequence[Sequence[Prefix]],
+    count: int,
+    config: SparseConfig,
+    refined: bool = True,
+) -> list[Draft]:
+    """The best sums of terms of any of the lists."""
+    drafts: dict[str, Draft] = {}
+    for terms in lists:
+        search = SubsetSearch(form, terms, system.variables)
+        search.run(config)
+        best = min((draft.score for draft in drafts.values()), default=math.inf)
+        found = _drafts(search, form, system, best if refined else -math.inf)
+        for draft in selected(found, form.count, 2 * count):
+            canonical = canonical_or_none(draft.expression)
+            if canonical is None:
+                continue
+            key = canonical.skeleton.unsigned_key
+            if key not in drafts or draft.score < drafts[key].score:
+                value = equation_score(canonical, draft.error, form.count, form.floor)
+                drafts[key] = dataclasses.replace(draft, expression=canonical, score=value)
+    return selected(list(drafts.values()), form.count, count)
+
+
+def selected(drafts: Sequence[Draft], observations: int, count: int) -> list[Draft]:
+    """The best drafts at every precision that the regression may have, each once."""
+    chosen: dict[str, Draft] = {}
+    for precision in (0.0, *PRECISIONS):
+        value = functools.partial(score_at, observations=observations, precision=precision)
+        for draft in heapq.nsmallest(count, drafts, key=value):
+            chosen[draft.expression.skeleton.unsigned_key] = draft
+    return list(chosen.values())
+
+
+def score_at(draft: Draft, observations: int, precision: float) -> float:
+    """The score of a draft if the regression is wrong by so much of the spread; 0: as it is."""
+    if not precision:
+        return draft.score
+    square = draft.error**2 + precision**2
+    return observations * math.log(square) + equation_cost(draft.expression, observations)
+
+
+def libraries(form: Regression, system: System, span: float) -> list[list[Prefix]]:
+    """Lists of terms that are searched one after the other, simple ones by themselves first."""
+    values = np.atleast_2d(form.nodes)
+    lasting = (*system.states, *system.inputs)
+    simple = monomials(system.variables, MAX_DEGREE)
+    if system.explicit_time:
+        frequencies = peaks(form, system, span)
+        simple = simple + waves(frequencies, lasting, TIME)
+    low = monomials(system.variables, 2)
+    curved = functions(lasting, values[: len(lasting)])
+    bent = saturations(lasting, values[: len(lasting)])
+    return [simple, low + curved, low + bent, simple + curved + bent]
+
+
+def peaks(form: Regression, system: System, span: float) -> list[float]:
+    """Angular frequencies of waves in time that explain most beside linear terms.
+
+    A periodogram of the regression: what a wave of each frequency explains of the target
+    that the variables and a constant do not.
+    """
+    time = np.atleast_2d(form.nodes)[-1]
+    fixed = [np.ones_like(time), *np.atleast_2d(form.nodes)[:-1]]
+    base, _ = np.linalg.qr(form.operator @ np.array(fixed).T)
+    left = form.target - base @ (base.T @ form.target)
+    grid = np.linspace(0.5, min(form.count, _FREQUENCIES) / 2, 2 * _FREQUENCIES) * np.pi / span
+    explained = np.array([_explained(form, base, left, time, w) for w in grid])
+    inner = np.r_[False, (explained[1:-1] >= np.maximum(explained[:-2], explained[2:])), False]
+    order = sorted(np.flatnonzero(inner), key=lambda i: -explained[i])
+    return [_climbed(form, base, left, time, grid[i], grid[1] - grid[0]) for i in order[:_PEAKS]]
+
+
+def _explained(
+    form: Regression,
+    base: Float[np.ndarray, "rows terms"],
+    left: Float[np.ndarray, " rows"],
+    time: Float[np.ndarray, " nodes"],
+    frequency: float,
+) -> float:
+    pair = form.operator @ np.array([np.cos(frequency * time), np.sin(frequency * time)]).T
+    pair = pair - base @ (base.T @ pair)
+    found, *_ = np.linalg.lstsq(pair, left, rcond=1e-9)
+    return float((pair @ found) @ left)
+
+
+def _climbed(
+    form: Regression,
+    base: np.ndarray,
+    left: np.ndarray,
+    time: np.ndarray,
+    start: float,
+    step: float,
+) -> float:
+    """The frequency of the peak, to a hundredth of the step."""
+    best = start
+    while step > 0.005 * start / form.count and step > 1e-6 * start:
+        options = (best - step / 2, best, best + step / 2)
+        best = max(options, key=lambda w: _explained(form, base, left, time, w))
+        step /= 2
+    return float(best)
+
+
+def _drafts(search: SubsetSearch, form: Regression, system: System, best: float) -> list[Draft]:
+    """The best subsets of each size as laws; thresholds are fitted where that may help."""
+    best = min(best, *(search.scores[subset] for subset in search.best(1)))
+    by_size: dict[int, int] = {}
+    origin = Origin("terms")
+    linear, other = [], []
+    for subset in search.best(len(search.scores)):
+        by_size[len(subset)] = by_size.get(len(subset), 0) + 1
+        if not subset or by_size[len(subset)] > _OF_EACH_SIZE:
+            continue
+        coefficients, error = search.error(subset)
+        terms = [search.terms[i] for i in sorted(subset)]
+        try:
+            law = sum_of(terms, coefficients, system.variables)
+        except ExpressionError:
+            continue
+        value = equation_score(law, error, form.count, form.floor)
+        linear.append(Draft(law, error, value, origin))
+        if any(_has_thresholds(term) for term in terms) and search.least(subset) < best:
+            other += [guess for guess in initial_guesses(law) if fits(law, guess.free)]
+    constants, errors = fit_laws(form, other)
+    for guess, values, error in zip(other, constants, errors, strict=True):
+        if math.isfinite(error) and np.isfinite(values).all():
+            law = guess.expression.skeleton.with_constants(values)
+            value = equation_score(law, float(error), form.count, form.floor)
+            linear.append(Draft(law, float(error), value, origin))
+    return linear
+
+
+def _has_thresholds(term: Prefix) -> bool:
+    """Whether there are constants in a term that only a fit can tell."""
+    return any(not isinstance(token, str) and token not in (0.0, 1.0, 2.0, 3.0) for token in term)

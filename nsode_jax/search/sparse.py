@@ -1,0 +1,167 @@
+"""Which few terms make up an equation: sparse regression by the score, not by a threshold.
+
+Forward steps from nothing and backward steps from everything are taken by a beam, then terms
+are exchanged one by one until the score falls no more.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from nsode_jax.expressions.prefix import Prefix
+from nsode_jax.fitting.regression import Regression
+from nsode_jax.search.terms import sum_of
+from nsode_jax.selection.score import misfit
+from nsode_jax.selection.system_score import equation_score
+
+Subset = frozenset[int]
+
+_DEPENDENT = 1e-9
+"""A term of which less than this share is not in the others adds nothing but its noise."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SparseConfig:
+    """How widely subsets are searched.
+
+    Attributes:
+      width: subsets that are kept at each size.
+      most_terms: of an equation.
+      exchanged: subsets, the best, whose terms are exchanged.
+    """
+
+    width: int = 24
+    most_terms: int = 7
+    exchanged: int = 10
+
+
+class SubsetSearch:
+    """All subsets of some terms that were looked at, with their scores."""
+
+    def __init__(self, form: Regression, terms: Sequence[Prefix], variables: tuple[str, ...]):
+        self._form, self._variables = form, variables
+        columns, self.terms, self._costs = [], [], []
+        for term in terms:
+            with np.errstate(all="ignore"):
+                values = sum_of([term], [1.0], variables).evaluate(*form.nodes)
+                column = form.operator @ values
+            size = float(np.linalg.norm(column)) if np.isfinite(values).all() else math.nan
+            if 1e-12 < size < 1e100:
+                columns.append(column / size)
+                self.terms.append(term)
+                weighted = sum_of([term], [0.123], variables)
+                price = equation_score(weighted, 1.0, form.count, form.floor)
+                self._costs.append(price - float(misfit(1.0, form.count, form.floor)) + 3.0)
+        design = np.array(columns).T.reshape(len(form.target), -1)
+        # Only what the terms span is ever asked for.
+        q, self._design = np.linalg.qr(design)
+        self._target = q.T @ form.target
+        self._rest = form.remainder + max(
+            float(form.target @ form.target - self._target @ self._target), 0.0
+        )
+        self._cost = np.array(self._costs)
+        self.scores: dict[Subset, float] = {}
+
+    def run(self, config: SparseConfig) -> None:
+        """Forward, backward, and exchanges."""
+        self._forward(config)
+        if len(self.terms) < min(40, self._form.count / 3):
+            self._backward(config)
+        tried: set[Subset] = set()
+        while True:
+            best = [s for s in self.best(config.exchanged) if s not in tried]
+            if not best:
+                return
+            for subset in best:
+                tried.add(subset)
+                for gone in subset:
+                    smaller = subset - {gone}
+                    self.score(smaller)
+                    self._extend(smaller, 3)
+                if len(subset) < config.most_terms:
+                    self._extend(subset, 3)
+
+    def best(self, number: int) -> list[Subset]:
+        """So many subsets, best first."""
+        return heapq.nsmallest(number, self.scores, key=lambda s: self.scores[s])
+
+    def score(self, subset: Subset) -> float:
+        """Of a subset with its best coefficients."""
+        if subset not in self.scores:
+            members = sorted(subset)
+            design = self._design[:, members]
+            left = self._target
+            if members:
+                coefficients, *_ = np.linalg.lstsq(design, self._target, rcond=1e-13)
+                left = self._target - design @ coefficients
+            self.scores[subset] = self._value(float(left @ left), self._cost[members].sum())
+        return self.scores[subset]
+
+    def least(self, subset: Subset) -> float:
+        """What a subset would score if it left nothing."""
+        exact = float(misfit(0.0, self._form.count, self._form.floor))
+        return exact + float(self._cost[sorted(subset)].sum())
+
+    def error(self, subset: Subset) -> tuple[Float[np.ndarray, " terms"], float]:
+        """Coefficients of the terms in their order, and the relative residual."""
+        members = sorted(subset)
+        with np.errstate(all="ignore"):
+            values = [
+                sum_of([self.terms[i]], [1.0], self._variables).evaluate(*self._form.nodes)
+                for i in members
+            ]
+        design = self._form.operator @ np.array(values).T
+        size = np.linalg.norm(design, axis=0)
+        found, *_ = np.linalg.lstsq(design / size, self._form.target, rcond=1e-13)
+        left = self._form.target - design / size @ found
+        square = float(left @ left) + self._form.remainder
+        return found / size, math.sqrt(square / self._form.count)
+
+    def _value(self, square: float, cost: float) -> float:
+        rms = math.sqrt(max(square + self._rest, 0.0) / self._form.count)
+        return float(misfit(rms, self._form.count, self._form.floor)) + cost
+
+    def _extend(self, subset: Subset, number: int) -> list[tuple[float, Subset]]:
+        """The best of the subsets with one term more."""
+        members = sorted(subset)
+        design, left = self._design, self._target
+        if members:
+            q, _ = np.linalg.qr(design[:, members])
+            design = design - q @ (q.T @ design)
+            left = left - q @ (q.T @ left)
+        size = (design**2).sum(axis=0)
+        with np.errstate(all="ignore"):
+            gain = np.where(size > _DEPENDENT, (left @ design) ** 2 / size, 0.0)
+        gain[members] = 0.0
+        squares = np.maximum(float(left @ left) - gain, 0.0) + self._rest
+        rms = np.sqrt(squares / self._form.count)
+        values = misfit(rms, self._form.count, self._form.floor)
+        values = values + self._cost + self._cost[members].sum()
+        values[members] = math.inf
+        found = []
+        for j in np.argsort(values)[:number]:
+            if math.isfinite(values[j]):
+                larger = subset | {int(j)}
+                self.scores.setdefault(larger, float(values[j]))
+                found.append((float(values[j]), larger))
+        return found
+
+    def _forward(self, config: SparseConfig) -> None:
+        beam: Iterable[Subset] = [frozenset()]
+        for _ in range(config.most_terms):
+            found: dict[Subset, float] = {}
+            for subset in beam:
+                found |= {larger: value for value, larger in self._extend(subset, config.width)}
+            beam = heapq.nsmallest(config.width, found, key=lambda s: found[s])
+
+    def _backward(self, config: SparseConfig) -> None:
+        beam: Iterable[Subset] = [frozenset(range(len(self.terms)))]
+        for _ in range(len(self.terms) - 1):
+            found = {subset - {gone} for subset in beam for gone in subset}
+            beam = heapq.nsmallest(max(config.width // 4, 2), found, key=self.score)

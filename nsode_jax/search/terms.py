@@ -1,0 +1,134 @@
+"""Terms of which the equations of systems are made.
+
+Monomials of all variables; products of two functions of one variable each; saturations,
+whose threshold is tried at some values within the data before it is fitted; waves in time.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from nsode_jax.expressions.expression import Expression
+from nsode_jax.expressions.prefix import Prefix
+
+MAX_DEGREE = 3
+"""Of the monomials."""
+
+_QUANTILES = (0.03, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95)
+"""Of the magnitudes of a variable: thresholds of saturations that are tried."""
+
+_LARGEST_ANGLE, _LARGEST_EXPONENT = 30.0, 10.0
+"""Magnitudes up to which a variable may be an angle, or an exponent."""
+
+_STEEPNESS = (1.0, 4.0)
+"""Of sigmoids that are tried, in units of one over the range of the variable."""
+
+
+def monomials(variables: Sequence[str], degree: int) -> list[Prefix]:
+    """All products of the variables up to a degree; first the constant, an empty one."""
+    found = []
+    for total in range(degree + 1):
+        for choice in itertools.combinations_with_replacement(variables, total):
+            powers = {name: choice.count(name) for name in choice}
+            found.append(_product([_power(name, power) for name, power in powers.items()]))
+    return found
+
+
+def functions(
+    variables: Sequence[str], values: Float[np.ndarray, "variables nodes"]
+) -> list[Prefix]:
+    """Functions of one variable, and products of functions of two.
+
+    Waves and exponentials of variables that are large in the units at hand are left out.
+    """
+    of_each = [
+        _elementary(name, float(np.abs(row).max()))
+        for name, row in zip(variables, values, strict=True)
+    ]
+    found = [part for parts in of_each for part in parts]
+    found += [("mul", "sin", name, "cos", name) for name in variables]
+    found += [("mul", name, "sqrt", "pow", name, 2.0) for name in variables]
+    for left, right in itertools.combinations(of_each, 2):
+        found += [("mul", *one, *other) for one, other in itertools.product(left, right)]
+        one, other = left[0][0], right[0][0]
+        found += [
+            ("sin", "sub", one, other),
+            ("cos", "sub", one, other),
+            ("exp", "add", one, other),
+        ]
+    return found
+
+
+def saturations(
+    variables: Sequence[str], values: Float[np.ndarray, "variables nodes"]
+) -> list[Prefix]:
+    """Quotients and sigmoids with a threshold, alone and times other variables."""
+    found: list[Prefix] = []
+    for name, row in zip(variables, values, strict=True):
+        factors = [(), *((other,) for other in variables if other != name)]
+        for threshold in np.quantile(np.abs(row), _QUANTILES):
+            c = float(f"{threshold or 1.0:.3g}")
+            below, square = ("add", c, name), ("add", c * c, "pow", name, 2.0)
+            for factor in factors:
+                found.append(_product([factor, ("div", 1.0, *below)]))
+                found.append(_product([factor, ("div", 1.0, *square)]))
+                found.append(_product([factor, ("div", name, *below)]))
+                found.append(_product([factor, ("div", name, *square)]))
+        for middle in np.quantile(row, (0.2, 0.5, 0.8)):
+            for steepness in _STEEPNESS:
+                rate = steepness / (np.ptp(row) or 1.0)
+                wave = ("mul", float(rate), "sub", name, float(middle))
+                found.append(("div", 1.0, "add", 1.0, "exp", *wave))
+    return found
+
+
+def waves(frequencies: Sequence[float], variables: Sequence[str], time: str) -> list[Prefix]:
+    """cos(w t) and sin(w t), alone and times monomials."""
+    found: list[Prefix] = []
+    for frequency in frequencies:
+        for function in ("cos", "sin"):
+            wave = (function, "mul", float(frequency), time)
+            found += [_product([part, wave]) for part in monomials(variables, 2)]
+    return found
+
+
+def _elementary(name: str, size: float) -> list[Prefix]:
+    found: list[Prefix] = [(name,), ("pow", name, 2.0), ("div", 1.0, name), ("sqrt", name)]
+    found += [("log", name)]
+    if size < _LARGEST_ANGLE:
+        found += [("sin", name), ("cos", name), ("pow", "sin", name, 2.0)]
+    if size < _LARGEST_EXPONENT:
+        found += [("exp", name)]
+    return found
+
+
+def _power(name: str, power: int) -> Prefix:
+    return (name,) if power == 1 else ("pow", name, float(power))
+
+
+def _product(parts: Sequence[Prefix]) -> Prefix:
+    product: Prefix = ()
+    for part in parts:
+        product = ("mul", *product, *part) if product and part else product or part
+    return product
+
+
+def sum_of(
+    terms: Sequence[Prefix],
+    coefficients: Sequence[float] | Float[np.ndarray, " terms"],
+    variables: tuple[str, ...],
+) -> Expression:
+    """The sum of terms times their coefficients.
+
+    Raises:
+      ExpressionError: if a coefficient is not finite.
+    """
+    prefix: Prefix = ()
+    for term, coefficient in zip(terms, coefficients, strict=True):
+        weighted = ("mul", float(coefficient), *term) if term else (float(coefficient),)
+        prefix = ("add", *prefix, *weighted) if prefix else weighted
+    return Expression(prefix, variables)

@@ -1,0 +1,63 @@
+"""Several columns of a table as quantities that were measured together."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.tables.table import read_measurements
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Quantities:
+    """Runs of several quantities, one below the other in the table.
+
+    Attributes:
+      times: of each run, shape [time].
+      values: of each run, shape [time, columns]; NaN where a cell is empty.
+      time_name: of the column of times.
+      notes: what was done to the table.
+    """
+
+    times: tuple[Float[np.ndarray, " _"], ...]
+    values: tuple[Float[np.ndarray, "_ columns"], ...]
+    time_name: str
+    notes: tuple[str, ...]
+
+
+def read_quantities(
+    path: str | Path, columns: Sequence[str], time: str | None = None, **reading: str | None
+) -> Quantities:
+    """Reads columns that were measured together.
+
+    Args:
+      path: the file; see `read_measurements`.
+      columns: of the quantities and inputs, by name or number.
+      time: the column of times; None to find it.
+      reading: `series`, `start`, `end`, `decimal` and `thousands` of `read_measurements`.
+
+    Raises:
+      TrajectoryError: as `read_measurements`.
+    """
+    read = read_measurements(path, time, ",".join(columns), replicates=True, **reading)
+    number = len(read.trajectories) // len(columns)
+    runs = [read.trajectories[run::number] for run in range(number)]
+    aligned = [_aligned(parts) for parts in runs]
+    times, values = zip(*aligned, strict=True)
+    return Quantities(times, values, read.names[0], read.notes)
+
+
+def _aligned(
+    parts: Sequence[Trajectory],
+) -> tuple[Float[np.ndarray, " time"], Float[np.ndarray, "time columns"]]:
+    """All times of the columns, and their values there."""
+    times = np.unique(np.concatenate([part.t for part in parts]))
+    values = np.full((times.size, len(parts)), np.nan)
+    for column, part in enumerate(parts):
+        values[np.searchsorted(times, part.t), column] = part.y
+    return times, values

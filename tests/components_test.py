@@ -1,0 +1,54 @@
+"""The regression of each equation, and the smooth curves that it follows."""
+
+import numpy as np
+import pytest
+
+from nsode_jax.dynamics.system import System, integrate
+from nsode_jax.expressions.expression import Expression
+from nsode_jax.fitting.components import component_forms
+from nsode_jax.fitting.observations import Observations, Run
+from nsode_jax.fitting.smoothing import smooth_curve
+
+
+def observed(system, equations, start, noise=0.0, runs=1):
+    random, t = np.random.default_rng(0), np.linspace(0.0, 8.0, 120)
+    laws = [Expression.from_infix(text, system.variables) for text in equations]
+    parts = []
+    for run in range(runs):
+        y = integrate(system.equations(laws), np.array(start) * (1 + 0.2 * run), t)
+        y = y[:, : len(system.observed)]
+        parts.append(Run(t, y + noise * random.standard_normal(y.shape), np.empty((t.size, 0))))
+    return Observations(system, tuple(parts)), laws
+
+
+CASES = [
+    (System(("x", "y")), ("1.1*x - 0.8*x*y", "0.6*x*y - 0.9*y"), (1.0, 1.3)),
+    (System(("y",), order=2), ("-2.1*y - 0.3*v",), (1.0, 0.0)),
+    (System(("y",), explicit_time=True), ("cos(1.7*t) - 0.4*y",), (1.0,)),
+]
+
+
+@pytest.mark.parametrize(("system", "equations", "start"), CASES)
+@pytest.mark.parametrize("runs", [1, 2])
+def test_true_laws_leave_nothing_in_exact_data(system, equations, start, runs):
+    data, laws = observed(system, equations, start, runs=runs)
+    for form, law in zip(component_forms(data), laws, strict=True):
+        assert form.residual(law) < 1e-4
+
+
+@pytest.mark.parametrize(("system", "equations", "start"), CASES)
+def test_true_laws_leave_the_noise_in_noisy_data(system, equations, start):
+    data, laws = observed(system, equations, start, noise=0.02)
+    for form, law, spread in zip(component_forms(data), laws, data.spread, strict=True):
+        assert form.residual(law) * spread == pytest.approx(0.02, rel=0.4)
+
+
+def test_exact_data_are_interpolated_and_noisy_ones_smoothed():
+    t = np.linspace(0.0, 6.0, 100)
+    curve, noise = smooth_curve(t, np.sin(t))
+    assert noise < 1e-6
+    np.testing.assert_allclose(curve(t, 1), np.cos(t), atol=1e-5)
+    noisy = np.sin(t) + 0.05 * np.random.default_rng(0).standard_normal(t.size)
+    curve, noise = smooth_curve(t, noisy)
+    assert noise == pytest.approx(0.05, rel=0.3)
+    assert np.sqrt(np.mean((curve(t) - np.sin(t)) ** 2)) < 0.03

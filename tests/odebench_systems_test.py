@@ -1,0 +1,50 @@
+"""The evaluation on ODEBench's systems of several quantities."""
+
+import json
+
+import numpy as np
+import pytest
+
+from nsode_jax.evaluation import odebench_systems
+from nsode_jax.evaluation.odebench_systems import r2, right_hand_side, solve, summary, systems
+
+
+def test_the_forty_systems_are_there_and_can_be_evaluated():
+    found = systems()
+    assert len(found) == 40
+    for entry in found:
+        for start in entry["initial_conditions"]:
+            assert np.isfinite(right_hand_side(entry)(*map(float, start))).all()
+
+
+def test_the_solver_gives_up_where_there_is_no_solution():
+    t = np.linspace(0.0, 10.0, 20)
+    assert solve(lambda y: [y**2], [1.0], t) is None
+    np.testing.assert_allclose(solve(lambda y: [-y], [1.0], t)[:, 0], np.exp(-t), atol=1e-4)
+
+
+def test_r2_weighs_quantities_by_their_variance():
+    truth = np.stack([np.arange(10.0), 100 * np.arange(10.0)], axis=1)
+    assert r2(truth, truth) == 1.0
+    assert r2(truth, truth + [5.0, 0.0]) > 0.99
+    assert r2(truth, None) is None
+
+
+def test_a_run_is_resumed_and_summed_up(tmp_path, monkeypatch, capsys):
+    entry = {
+        "id": 1,
+        "name": "rotation",
+        "dim": 2,
+        "equation_with_values": ["-x_1", "x_0"],
+        "initial_conditions": [[1.0, 0.0], [2.0, 1.0]],
+        "t_span": [0.0, 10.0],
+    }
+    monkeypatch.setattr(odebench_systems, "systems", lambda: [entry])
+    path = tmp_path / "results.jsonl"
+    assert odebench_systems.main([str(path)]) == 0
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["generalization_r2"] for line in lines] == pytest.approx([1.0, 1.0], abs=1e-3)
+    capsys.readouterr()
+    assert odebench_systems.main([str(path)]) == 0
+    assert len(path.read_text().splitlines()) == 2
+    assert capsys.readouterr().out.strip() == summary(lines)

@@ -1,0 +1,58 @@
+"""Constants and initial values of systems from their solutions."""
+
+import numpy as np
+import pytest
+from components_test import observed
+
+from nsode_jax.dynamics.system import System
+from nsode_jax.expressions.expression import Expression
+from nsode_jax.fitting.fit import Origin
+from nsode_jax.fitting.shooting import Tie, covariance, fit_in_stages, fit_system
+from nsode_jax.fitting.trajectory_fitting import FULL
+
+PREY = System(("x", "y"))
+ORIGINS = (Origin("test"),) * 3
+
+
+def laws(system, *texts):
+    return [Expression.from_infix(text, system.variables) for text in texts]
+
+
+def test_constants_are_found_within_their_errors():
+    data, truth = observed(PREY, ("1.1*x - 0.8*x*y", "0.6*x*y - 0.9*y"), (1.0, 1.3), noise=0.02)
+    start = laws(PREY, "1.0*x - 0.9*x*y", "0.5*x*y - 1.0*y")
+    fit = fit_system(data, start, ORIGINS, stopping=FULL)
+    assert fit.converged and fit.segments == 1
+    errors = np.sqrt(np.diag(covariance(data, fit)))
+    found = np.concatenate([law.constants for law in fit.laws])
+    true = np.concatenate([law.constants for law in truth])
+    assert (np.abs(found - true) < 4 * errors).all()
+    assert (errors < 0.05).all()
+
+
+def test_tied_constants_stay_opposite():
+    system = System(("x", "y"))
+    data, _ = observed(system, ("-0.5*x*y", "0.5*x*y - 0.3*y"), (2.0, 0.1), noise=0.01)
+    start = laws(system, "-0.4*x*y", "0.6*x*y - 0.3*y")
+    fit = fit_system(data, start, ORIGINS, ties=(Tie(1, 0),), stopping=FULL)
+    assert fit.laws[1].constants[0] == -fit.laws[0].constants[0]
+    assert fit.laws[1].constants[0] == pytest.approx(0.5, rel=0.05)
+    errors = np.sqrt(np.diag(covariance(data, fit)))
+    assert errors[0] == errors[1] > 0.0
+
+
+def test_chaos_is_fitted_in_stages():
+    system = System(("x", "y", "z"))
+    equations = ("10*y - 10*x", "28*x - x*z - y", "x*y - 2.667*z")
+    data, _ = observed(system, equations, (2.3, 8.1, 12.4), noise=0.3)
+    start = laws(system, "9.5*y - 9.5*x", "27*x - 1.01*x*z - 1.1*y", "1.01*x*y - 2.6*z")
+    single = fit_system(data, start, ORIGINS, stopping=FULL)
+    staged = fit_in_stages(data, start, ORIGINS, stopping=FULL)
+    assert single.residuals[0] > 10 * staged.residuals[0]
+    assert staged.laws[1].constants[0] == pytest.approx(28.0, rel=0.02)
+
+
+def test_a_law_without_a_solution_diverges():
+    data, _ = observed(PREY, ("1.1*x - 0.8*x*y", "0.6*x*y - 0.9*y"), (1.0, 1.3))
+    fit = fit_system(data, laws(PREY, "50*x**2", "0.1*y"), ORIGINS, stopping=FULL)
+    assert fit.diverged

@@ -1,0 +1,41 @@
+"""What systems score, and which terms their equations share."""
+
+import dataclasses
+
+import numpy as np
+from components_test import observed
+
+from nsode_jax.dynamics.system import System
+from nsode_jax.expressions.expression import Expression
+from nsode_jax.fitting.fit import Origin
+from nsode_jax.fitting.shooting import Tie, fit_system
+from nsode_jax.fitting.trajectory_fitting import FULL
+from nsode_jax.selection.system_score import shared_terms, system_score
+
+NAMES = ("x", "y")
+
+
+def laws(*texts):
+    return [Expression.from_infix(text, NAMES) for text in texts]
+
+
+def test_terms_with_opposite_signs_are_shared():
+    found = shared_terms(laws("0.2*x - 0.5*x*y", "0.52*x*y - 0.9*y"))
+    assert [shared.tie for shared in found] == [Tie(2, 1)]
+    assert not shared_terms(laws("0.5*x*y", "0.5*x*y"))
+    assert not shared_terms(laws("-0.5*x*y", "5*x*y"))
+
+
+def test_a_shared_constant_is_told_once():
+    data, _ = observed(System(NAMES), ("-0.5*x*y", "0.5*x*y - 0.3*y"), (2.0, 0.1), noise=0.02)
+    free = fit_system(
+        data, laws("-0.5*x*y", "0.5*x*y - 0.3*y"), (Origin("test"),) * 2, stopping=FULL
+    )
+    tied = dataclasses.replace(free, ties=(Tie(1, 0),))
+    assert system_score(data, tied) < system_score(data, free)
+
+
+def test_a_system_without_a_solution_comes_last():
+    data, _ = observed(System(NAMES), ("-0.5*x*y", "0.5*x*y - 0.3*y"), (2.0, 0.1))
+    fit = fit_system(data, laws("60*x**2", "1.0*y"), (Origin("test"),) * 2, stopping=FULL)
+    assert np.isinf(system_score(data, fit))

@@ -1,0 +1,149 @@
+"""Discovery of several quantities, of laws of time and inputs, and of second order."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from components_test import observed
+
+from nsode_jax.discover import main
+from nsode_jax.discovery import SystemDiscovery, discover
+from nsode_jax.dynamics.system import System, integrate, measured_inputs
+from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.expressions.expression import Expression
+
+COUNTS = Path(__file__).parent.parent / "examples" / "lynx_hare.csv"
+
+
+@pytest.fixture(scope="module")
+def counts() -> SystemDiscovery:
+    table = pd.read_csv(COUNTS)
+    return discover(table["year"].to_numpy(), table[["hare", "lynx"]], effort="fast")
+
+
+def test_lynx_and_hare_have_the_four_signs_of_lotka_and_volterra(counts):
+    def rate(law, hare, lynx):
+        return float(law.evaluate(hare, lynx))
+
+    hares, lynxes = counts.best.laws
+    assert rate(hares, 20.0, 0.0) > 0 and rate(hares, 20.0, 40.0) < rate(hares, 20.0, 0.0)
+    assert rate(lynxes, 0.0, 20.0) < 0 and rate(lynxes, 60.0, 20.0) > rate(lynxes, 0.0, 20.0)
+    assert {law.complexity for law in counts.best.laws} == {9}
+    assert counts.best.r2 > 0.9
+    assert counts.system.observed == ("hare", "lynx")
+
+
+def test_a_result_says_what_it_found(counts):
+    text = str(counts)
+    assert "dhare/dt = " in text and "±" in text and "rank" in text
+    assert counts.best.latex().startswith(r"\begin{aligned}\frac{d\mathrm{hare}}{dt} &= ")
+    hares, lynxes = counts.best.to_sympy()
+    assert str(hares.lhs) == "Derivative(hare(t), t)" and "lynx(t)" in str(lynxes.rhs)
+    assert sum(candidate.probability for candidate in counts.candidates) == pytest.approx(1.0)
+    years = counts.runs[0].t
+    seen = counts.predict(years)
+    residuals = np.sqrt(np.mean((seen - counts.runs[0].y) ** 2, axis=0))
+    np.testing.assert_allclose(residuals, counts.best.residuals, rtol=1e-3)
+    assert counts.predict([0.0, 1.0], y0=[20.0, 5.0]).shape == (2, 2)
+    with pytest.raises(ValueError, match="y0 needs 2 values: hare, lynx"):
+        counts.predict([0.0, 1.0], y0=[20.0])
+
+
+def test_a_damped_oscillator_is_found_from_noisy_positions():
+    data, _ = observed(System(("y",), order=2), ("-4.1*y - 0.4*v",), (1.0, 0.0), noise=0.02)
+    best = discover(data.runs[0].t, data.runs[0].y[:, 0], order=2, effort="fast").best
+    (law,) = best.laws
+    assert law.complexity == 7
+    for name, true in (("y", -4.1), ("v", -0.4)):
+        values = {"y": 0.0, "v": 0.0, name: 1.0}
+        assert float(law.evaluate(*values.values())) == pytest.approx(true, abs=0.05)
+
+
+def test_a_forced_law_is_found_with_its_constants_within_their_intervals():
+    system = System(("y",), explicit_time=True)
+    t = np.linspace(0.0, 12.0, 150)
+    true = Expression.from_infix("1.3*cos(2.1*t) - 0.7*y", system.variables)
+    clean = integrate([true], [2.0], t)[:, 0]
+    noisy = clean + 0.02 * np.random.default_rng(1).standard_normal(t.size)
+    best = discover(t, noisy, explicit_time=True, effort="fast").best
+    assert best.laws[0].skeleton.unsigned_key == "sub mul c cos mul c t mul c y".replace(
+        "sub", best.laws[0].prefix[0]
+    )
+    for (low, high), constant in zip(best.confidence_intervals, (1.3, 2.1, 0.7)):
+        assert min(abs(low), abs(high)) <= constant <= max(abs(low), abs(high))
+
+
+def test_lorenz_has_the_right_structure_first():
+    names, t = ("x", "y", "z"), np.linspace(0.0, 8.0, 250)
+    texts = ("10*y - 10*x", "28*x - x*z - y", "x*y - 2.667*z")
+    true = [Expression.from_infix(text, names) for text in texts]
+    y = integrate(true, [2.3, 8.1, 12.4], t)
+    best = discover(t, y, names=names, effort="fast").best
+    points = np.random.default_rng(0).uniform(-20.0, 30.0, (3, 40))
+    for found, law in zip(best.laws, true, strict=True):
+        expected = law.evaluate(*points)
+        np.testing.assert_allclose(found.evaluate(*points), expected, atol=1e-2 * expected.std())
+    assert [law.complexity for law in best.rounded()] <= [7, 11, 9]
+
+
+def test_a_measured_input_is_used():
+    names, t = ("y", "u"), np.linspace(0.0, 10.0, 120)
+    u = np.where(np.sin(1.3 * t) > 0, 2.0, 0.0) + 0.3 * t
+    law = Expression.from_infix("0.8*u - 0.5*y", names)
+    y = integrate([law], [1.0], t, measured_inputs(t, u[:, None]))
+    found = discover(t, y[:, 0], inputs=u, input_names=("u",), effort="fast")
+    points = np.random.default_rng(0).uniform(0.0, 4.0, (2, 20))
+    rates = found.best.laws[0].evaluate(*points)
+    np.testing.assert_allclose(rates, law.evaluate(*points), atol=0.02)
+    np.testing.assert_allclose(found.predict(t)[:, 0], y[:, 0], atol=0.02)
+    with pytest.raises(ValueError, match="needs the inputs u"):
+        found.best.predict(t, y0=[1.0])
+
+
+T = np.linspace(0.0, 5.0, 30)
+WAVES = np.stack([np.sin(T), np.cos(T)], axis=1)
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "message"),
+    [
+        (WAVES[:20], {}, "30 times, 20 rows"),
+        (np.ones((30, 2)) * [[1.0, 2.0]], {}, "y1: The values are constant"),
+        (np.repeat(WAVES, 3, axis=1), {}, "6 quantities; a system has 4 at most"),
+        ([[1.0, 2.0], [1.0]], {"order": 2}, "columns of numbers of one length"),
+        (WAVES, {"inputs": np.where(T < 4, T, np.nan)}, "u is not known to the ends"),
+        (WAVES, {"inputs": np.ones(30)}, "input is constant"),
+    ],
+)
+def test_bad_data_are_refused_in_one_line(values, options, message):
+    with pytest.raises(TrajectoryError, match=message) as error:
+        discover(T, values, **options)
+    assert "\n" not in str(error.value)
+
+
+def test_rows_with_missing_values_are_dropped_with_a_word():
+    table = pd.read_csv(COUNTS)
+    table.loc[3, "hare"] = np.nan
+    found = discover(table["year"], table[["hare", "lynx"]], effort="fast")
+    assert len(found.runs[0]) == 20
+    assert "1 of 21 rows dropped: a value is missing." in found.notes
+
+
+def test_the_command_line_takes_several_quantities(capsys):
+    assert main([str(COUNTS), "--value", "hare,lynx", "--effort", "fast"]) == 0
+    printed = capsys.readouterr().out
+    assert "dhare/dt = " in printed and "dlynx/dt = " in printed
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--value", "hare,lynx", "--out", "x"), "--out is for one quantity"),
+        (("--explicit-time",), "name the columns that have laws"),
+        (("--value", "hare,fox"), "no column 'fox'"),
+    ],
+)
+def test_the_command_line_refuses_what_it_cannot_do(options, message, capsys):
+    assert main([str(COUNTS), *options]) == 2
+    assert message in capsys.readouterr().err
