@@ -55,8 +55,8 @@ from nsode_jax.reporting.text import (
     constants_as_shown,
     start_text,
     tried_text,
-    unit_of,
 )
+from nsode_jax.tables.units import unit_of
 
 HTML, MARKDOWN, JSON = "report.html", "report.md", "discovery.json"
 
@@ -188,7 +188,7 @@ def _law(result: Result, names: _Names) -> list[Block]:
 
 def _name(best: Candidate, names: _Names) -> list[Block]:
     """What the law is called, and its customary parameters."""
-    name = best.named(unit_of(names.value), unit_of(names.time))
+    name = best.named(unit_of(names.value), unit_of(names.time, is_time=True))
     if name is None:
         return []
     rows = tuple((str(parameter), parameter.meaning) for parameter in name.parameters)

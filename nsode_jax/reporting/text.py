@@ -26,11 +26,10 @@ from nsode_jax.reporting.formatting import (
 )
 from nsode_jax.reporting.result import Candidate, Result
 from nsode_jax.reporting.rounding import NEGLIGIBLE, SHARE
+from nsode_jax.tables.units import unit_of
 
 _SHOWN = 5
 """Candidates in the text of a result; its table holds all of them."""
-
-_UNIT = re.compile(r"[(\[]([^()\[\]]+)[)\]]\s*$")
 
 
 # --- the whole ---------------------------------------------------------------
@@ -144,7 +143,7 @@ def law_text(result: Result, time_name: str = "t", value_name: str = "y") -> str
     t, y = _as_symbol(time_name), _as_symbol(value_name)
     formula = re.sub(r"\by\b", lambda _: y, best.rounded().infix)
     lines = [f"d{y}/d{t} = {formula}", f"with {fit_text(best, t, y)}"]
-    if name := best.named(unit_of(value_name), unit_of(time_name)):
+    if name := best.named(unit_of(value_name), unit_of(time_name, is_time=True)):
         lines.append(f"this is {name}")
     constants = [
         value_with_error(value, error)
@@ -161,12 +160,6 @@ def law_text(result: Result, time_name: str = "t", value_name: str = "y") -> str
         if entries:
             lines += [f"{name}:", *(f"  {entry}" for entry in entries)]
     return "\n".join(lines)
-
-
-def unit_of(column: str) -> str:
-    """The unit in the name of a column, such as "h" of "time (h)" or "time [h]"; empty if none."""
-    found = _UNIT.search(column)
-    return found[1].strip() if found else ""
 
 
 def _as_symbol(name: str) -> str:
