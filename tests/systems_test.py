@@ -75,7 +75,7 @@ def test_a_forced_law_is_found_with_its_constants_within_their_intervals():
 
 
 def test_lorenz_has_the_right_structure_first():
-    names, t = ("x", "y", "z"), np.linspace(0.0, 4.0, 130)
+    names, t = ("x", "y", "z"), np.linspace(0.0, 8.0, 250)
     texts = ("10*y - 10*x", "28*x - x*z - y", "x*y - 2.667*z")
     true = [Expression.from_infix(text, names) for text in texts]
     y = integrate(true, [2.3, 8.1, 12.4], t)
