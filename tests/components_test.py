@@ -2,24 +2,11 @@
 
 import numpy as np
 import pytest
+from observing import observed
 
-from nsode_jax.dynamics.system import System, integrate
-from nsode_jax.expressions.expression import Expression
+from nsode_jax.dynamics.system import System
 from nsode_jax.fitting.components import component_forms
-from nsode_jax.fitting.observations import Observations, Run
 from nsode_jax.fitting.smoothing import smooth_curve
-
-
-def observed(system, equations, start, noise=0.0, runs=1):
-    random, t = np.random.default_rng(0), np.linspace(0.0, 8.0, 120)
-    laws = [Expression.from_infix(text, system.variables) for text in equations]
-    parts = []
-    for run in range(runs):
-        y = integrate(system.equations(laws), np.array(start) * (1 + 0.2 * run), t)
-        y = y[:, : len(system.observed)]
-        parts.append(Run(t, y + noise * random.standard_normal(y.shape), np.empty((t.size, 0))))
-    return Observations(system, tuple(parts)), laws
-
 
 CASES = [
     (System(("x", "y")), ("1.1*x - 0.8*x*y", "0.6*x*y - 0.9*y"), (1.0, 1.3)),

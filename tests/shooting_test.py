@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from components_test import observed
+from observing import observed
 
 from nsode_jax.dynamics.system import System
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.shooting import Tie, covariance, fit_in_stages, fit_system
+from nsode_jax.fitting.shooting import Tie, covariance, fit_system
 from nsode_jax.fitting.trajectory_fitting import FULL
 
 PREY = System(("x", "y"))
@@ -39,17 +39,6 @@ def test_tied_constants_stay_opposite():
     assert fit.laws[1].constants[0] == pytest.approx(0.5, rel=0.05)
     errors = np.sqrt(np.diag(covariance(data, fit)))
     assert errors[0] == errors[1] > 0.0
-
-
-def test_chaos_is_fitted_in_stages():
-    system = System(("x", "y", "z"))
-    equations = ("10*y - 10*x", "28*x - x*z - y", "x*y - 2.667*z")
-    data, _ = observed(system, equations, (2.3, 8.1, 12.4), noise=0.3)
-    start = laws(system, "9.5*y - 9.5*x", "27*x - 1.01*x*z - 1.1*y", "1.01*x*y - 2.6*z")
-    single = fit_system(data, start, ORIGINS, stopping=FULL)
-    staged = fit_in_stages(data, start, ORIGINS, stopping=FULL)
-    assert single.residuals[0] > 10 * staged.residuals[0]
-    assert staged.laws[1].constants[0] == pytest.approx(28.0, rel=0.02)
 
 
 def test_a_law_without_a_solution_diverges():

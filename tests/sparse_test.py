@@ -3,7 +3,7 @@
 import itertools
 
 import numpy as np
-from components_test import observed
+from observing import observed
 
 from nsode_jax.dynamics.system import System
 from nsode_jax.expressions.expression import Expression

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from components_test import observed
+from observing import observed
 
 from nsode_jax.discover import main
 from nsode_jax.discovery import SystemDiscovery, discover

@@ -1,9 +1,7 @@
 """All constants and initial values of a system at once, from its solutions.
 
-Single shooting fits one solution to each run. Where that has no chance, because small errors
-grow over many periods or in chaos, each run is cut into segments with initial values of
-their own, and neighbouring segments are joined as long as the fit stays as good (multiple
-shooting, Bock 1981, without the constraints of continuity: joining takes their place).
+Single shooting fits one solution to each run; where each run is cut into segments, each of
+them has initial values of its own (multiple shooting).
 """
 
 from __future__ import annotations
@@ -36,11 +34,6 @@ _MOST_WORK = 400_000
 _STEP = 1e-6
 _FAR = 30.0
 """A solution so many times farther out than the data has failed."""
-
-_FEWEST = 6
-"""Points of a segment."""
-_NEARLY = 1.5
-"""Joining segments may raise the residual by this factor."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,56 +124,6 @@ def fit_system(
     states = problem.states(problem.best)
     residuals = problem.residuals_of(problem.best)
     return SystemFit(fitted, states, residuals, segments, converged, ties, tuple(origins))
-
-
-def fit_in_stages(
-    data: Observations,
-    laws: Sequence[Expression],
-    origins: Sequence[Origin],
-    *,
-    ties: tuple[Tie, ...] = (),
-    stopping: Stopping,
-) -> SystemFit:
-    """Fits short segments first, and joins them as long as the fit stays as good.
-
-    Returns:
-      The fit with the fewest segments whose residual is near the best one.
-    """
-    shortest = min(map(len, data.runs))
-    segments = 1
-    while shortest // (2 * segments) >= _FEWEST:
-        segments *= 2
-    best: SystemFit | None = None
-    while segments >= 1:
-        fits = [
-            fit_system(
-                data,
-                laws if best is None else best.laws,
-                origins,
-                ties=ties,
-                stopping=stopping,
-                segments=segments,
-                states=states,
-            )
-            # Where pieces are joined the fitted states, and if those lead astray, the smoothed.
-            for states in (
-                None,
-                *(() if best is None else (best.states[:: best.segments // segments],)),
-            )
-        ]
-        fit = min(fits, key=lambda fit: _relative(data, fit))
-        if best is None or _relative(data, fit) <= max(
-            _NEARLY * _relative(data, best), SYSTEMATIC_SHARE
-        ):
-            best = fit
-        segments //= 2
-    assert best is not None
-    return best
-
-
-def _relative(data: Observations, fit: SystemFit) -> float:
-    """Root mean square residual of all quantities relative to their spread."""
-    return float(np.sqrt(np.mean((fit.residuals / data.spread) ** 2)))
 
 
 def covariance(

@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from nsode_jax.expressions.summands import summands
 from nsode_jax.fitting.observations import Observations
 from nsode_jax.fitting.progress import Progress
-from nsode_jax.fitting.shooting import SystemFit, fit_in_stages, fit_system
+from nsode_jax.fitting.shooting import SystemFit, fit_system
+from nsode_jax.fitting.stages import fit_in_stages
 from nsode_jax.fitting.trajectory_fitting import FULL, ROUGH
 from nsode_jax.search.equations import PRECISIONS, score_at
 from nsode_jax.search.population import Draft
