@@ -60,12 +60,12 @@ class NextMeasurement:
     def __str__(self) -> str:
         text = (
             f"{self.laws} laws matter; they differ most at t = {time_text(_short(self.time))}, "
-            f"by {self.difference:.2g} times the noise"
+            f"by {_factor(self.difference)} times the noise"
         )
         if self.start_difference > 1.2 * self.difference:
             text += (
                 f"; in a new series from y = {_short(self.start):g}, after "
-                f"{time_text(_short(self.start_time))}, by {self.start_difference:.2g} times"
+                f"{time_text(_short(self.start_time))}, by {_factor(self.start_difference)} times"
             )
         return f"{text}."
 
@@ -158,6 +158,10 @@ def _differences(
     total = np.where(several, weights.sum(axis=0), np.nan)
     mean = (weights * values).sum(axis=0) / total
     return np.sqrt((weights * (values - mean) ** 2).sum(axis=0) / total) / noise
+
+
+def _factor(value: float) -> str:
+    return f"{value:.2g}" if value < 10 else f"{value:,.0f}"
 
 
 def _short(value: float) -> float:
