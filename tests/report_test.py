@@ -121,7 +121,7 @@ def test_the_page_needs_nothing_beside_it(folder):
     assert len(images) == 1 + len(PICTURES) and all(image["alt"] for image in images)
     assert images[0]["alt"] == "dy/dt = y - 0.5*y**2"
     kinds = [image["src"].partition(";base64,")[0] for image in images]
-    assert kinds == ["data:image/svg+xml", *["data:image/png"] * 4]
+    assert kinds == ["data:image/svg+xml", *["data:image/png"] * len(PICTURES)]
     embedded = {base64.b64decode(image["src"].partition(",")[2]) for image in images}
     assert {(folder / name).read_bytes() for name in PICTURES} < embedded
     assert not page.all("script") and not page.all("link")

@@ -113,7 +113,9 @@ def _plain(data: Dataset, form: Regression, fits: Sequence[Fit], number: int) ->
     for i in sorted(range(len(fits)), key=values.__getitem__)[:number]:
         law = plain_law(fits[i].expression)
         if law != fits[i].expression and not fits[i].diverged:
-            plain.append(fit_trajectories(data, law, fits[i].y0s, fits[i].origin, NO_FIT))
+            fit = fit_trajectories(data, law, fits[i].y0s, fits[i].origin, NO_FIT)
+            # Nothing was moved by more than the data show.
+            plain.append(dataclasses.replace(fit, converged=fits[i].converged))
     return plain
 
 
