@@ -126,6 +126,10 @@ def _run_system(options: argparse.Namespace) -> int:
         ("--operators", options.operators is not None),
         ("--max-symbols", options.max_symbols is not None),
         ("--sources", options.sources != SOURCES),
+        ("--weights", options.weights != "small"),
+        ("--beams", options.beams is not None),
+        ("--samples", options.samples is not None),
+        ("--seed", options.seed != 0),
         ("--out", options.out is not None),
     ):
         if given:

@@ -140,6 +140,10 @@ def test_the_command_line_takes_several_quantities(capsys):
     ("options", "message"),
     [
         (("--value", "hare,lynx", "--out", "x"), "--out is for one quantity"),
+        (("--value", "hare,lynx", "--seed", "1"), "--seed is for one quantity"),
+        (("--value", "hare,lynx", "--beams", "9"), "--beams is for one quantity"),
+        (("--value", "hare,lynx", "--samples", "9"), "--samples is for one quantity"),
+        (("--value", "hare,lynx", "--weights", "mine"), "--weights is for one quantity"),
         (("--explicit-time",), "name the columns that have laws"),
         (("--value", "hare,fox"), "no column 'fox'"),
     ],

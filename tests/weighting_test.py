@@ -4,6 +4,10 @@ import numpy as np
 import pytest
 
 from nsode_jax.discovery.pipeline import discover
+from nsode_jax.discovery.weighting import weighting
+from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.fitting.dataset import Dataset
+from nsode_jax.fitting.fit import Fit, Origin
 
 # Total pressure of a gas that dimerizes, after a published exercise; the third value was 592.
 T = [0, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 70]
@@ -29,6 +33,15 @@ def test_a_typing_error_is_named_by_point_and_value(as_typed):
     (note,) = _outliers(as_typed)
     assert "552 at t = 10." in note and "robust" in note
     assert all(series.noise is None for series in as_typed.trajectories)
+
+
+def test_it_is_named_by_the_time_of_the_clock(as_typed):
+    """Not by that since the first point, from which fits count."""
+    best = as_typed.best
+    data = Dataset.of([Trajectory(np.array(T) + 1900.0, P)])
+    fit = Fit(best.expression, best.y0s, best.residual_rms, best.r2, True, Origin("test"))
+    (note,) = weighting(data, [(fit, 0.0)], False, [1900.0]).notes
+    assert "552 at t = 1910." in note
 
 
 def test_without_it_nothing_is_named(corrected):

@@ -150,8 +150,10 @@ def discover(
     )
     ranked = search(data, form, proposals)
     remarks: tuple[str, ...] = ()
+    starts = [float(series.t[0]) for series in trajectories]
     for _ in range(_ROBUST_ROUNDS if robust else 1):
-        noise, remarks = weighting(given, _in_given_units(ranked[:1], units), robust)
+        first = _in_given_units(ranked[:1], units)
+        noise, remarks = weighting(given, first, robust, starts)
         if noise is None:
             break
         data, given = with_noise(data, noise), with_noise(given, noise)

@@ -12,6 +12,7 @@ from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit
 from nsode_jax.fitting.noise import growing_noise, huber_noise, outliers
 from nsode_jax.fitting.trajectory_fitting import linearized
+from nsode_jax.reporting.formatting import time_text
 
 _MOST_NAMED = 5
 
@@ -29,13 +30,16 @@ class Weighting(NamedTuple):
     notes: tuple[str, ...]
 
 
-def weighting(data: Dataset, ranked: Sequence[tuple[Fit, float]], robust: bool) -> Weighting:
+def weighting(
+    data: Dataset, ranked: Sequence[tuple[Fit, float]], robust: bool, starts: Sequence[float]
+) -> Weighting:
     """Judges the noise by the best law.
 
     Args:
-      data: the series in the units of the user.
+      data: the series in the units of the user, times counted from the first of each.
       ranked: the law that explains them best and its score, in these units; or none.
       robust: whether points far from the law shall count less.
+      starts: the first time of each series, to name points by their times.
     """
     fit = ranked[0][0] if ranked else None
     linear = None if fit is None or fit.diverged else linearized(data, fit)
@@ -45,25 +49,27 @@ def weighting(data: Dataset, ranked: Sequence[tuple[Fit, float]], robust: bool) 
     kept = np.ones(data.count, bool)
     kept[[outlier.place for outlier in found]] = False
     if robust:
-        return Weighting(huber_noise(linear), _named(data, kept, robust))
+        return Weighting(huber_noise(linear), _named(data, kept, robust, starts))
     noise = growing_noise(data.y + linear.residual * data.spread, linear, kept)
     if noise is None:
-        return Weighting(None, _named(data, kept, robust))
+        return Weighting(None, _named(data, kept, robust, starts))
     kept[:] = True
     kept[[outlier.place for outlier in outliers(linear.weighted(1.0 / noise))]] = False
     growing = "The noise grows with the values; they were weighted accordingly, in R2 and "
-    return Weighting(noise, (f"{growing}residuals too.", *_named(data, kept, robust)))
+    return Weighting(noise, (f"{growing}residuals too.", *_named(data, kept, robust, starts)))
 
 
-def _named(data: Dataset, kept: np.ndarray, robust: bool) -> tuple[str, ...]:
+def _named(
+    data: Dataset, kept: np.ndarray, robust: bool, starts: Sequence[float]
+) -> tuple[str, ...]:
     """A sentence on the outliers, if there are any."""
     places = np.flatnonzero(~kept)
     if not places.size:
         return ()
-    times = np.concatenate([series.t for series in data])
+    times = np.concatenate([series.t + start for series, start in zip(data, starts, strict=True)])
     which = np.repeat(np.arange(len(data)), [len(series) for series in data])
     listed = [
-        f"{data.y[i]:.6g} at t = {times[i]:.6g}"
+        f"{data.y[i]:.6g} at t = {time_text(times[i])}"
         + (f" of series {which[i] + 1}" if len(data) > 1 else "")
         for i in places[:_MOST_NAMED]
     ]

@@ -337,7 +337,7 @@ def _fit_from_best(
     linear: Bool[Array, "laws constants"],
     starts: Float[Array, "starts laws constants"],
     fixed: Float[Array, "starts laws fixed"],
-    nodes: Float[Array, "variables nodes"],
+    nodes: Float[Array, " nodes"],
     operator: Float[Array, "rows nodes"],
     target: Float[Array, " rows"],
     tried: Int[Array, ""],
