@@ -69,7 +69,7 @@ def _named(
     times = np.concatenate([series.t + start for series, start in zip(data, starts, strict=True)])
     which = np.repeat(np.arange(len(data)), [len(series) for series in data])
     listed = [
-        f"{data.y[i]:.6g} at t = {time_text(times[i])}"
+        f"{data.y[i]:.6g} at t = {time_text(float(times[i]))}"
         + (f" of series {which[i] + 1}" if len(data) > 1 else "")
         for i in places[:_MOST_NAMED]
     ]
