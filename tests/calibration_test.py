@@ -24,7 +24,9 @@ from nsode_jax.selection.complexity import fitted_exponents
 from nsode_jax.selection.prior import Prior
 from nsode_jax.selection.score import EDGE_COST, NUMBER_COST, laplace
 
-POOLS = read(Path(__file__).parent.parent / "docs" / "evaluation" / "calibration.jsonl.gz")
+POOLS = read(
+    Path(__file__).parent.parent / "docs" / "evaluation" / "calibration" / "pools.jsonl.gz"
+)
 HELD_OUT = [pool for pool in POOLS if is_held_out(pool)]
 
 
