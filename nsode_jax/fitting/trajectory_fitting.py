@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from scipy.optimize import least_squares
 
 from nsode_jax.dynamics import dop853
@@ -70,7 +70,7 @@ def fit_trajectories(
     Returns:
       The best fit found; `converged` says whether it met its tolerance.
     """
-    problem = _Problem(data, expression, _MOST_STEPS)
+    problem = Problem.of(data, expression, _MOST_STEPS)
     start = problem.start(y0s)
     converged = False
     try:
@@ -82,19 +82,8 @@ def fit_trajectories(
                 break
         observations = problem.data.size
         if stopping.iterations and math.isfinite(problem.best_rms) and start.size <= observations:
-            result = least_squares(
-                problem.residual,
-                start,
-                jac=problem.jacobian,  # pyright: ignore[reportArgumentType]
-                method="lm",
-                x_scale="jac",
-                ftol=stopping.tolerance,
-                xtol=stopping.tolerance,
-                gtol=1e-12,
-                max_nfev=stopping.iterations,
-            )
-            converged = result.status > 0
-    except _BudgetSpent:
+            converged = problem.minimized(start, stopping)
+    except BudgetSpent:
         pass
     rms = problem.best_rms
     if not math.isfinite(rms):
@@ -113,8 +102,8 @@ def covariance(data: Dataset, fit: Fit) -> Float[np.ndarray, "constants constant
       Shape [constants, constants], zero for those that are not fitted; None where
       the data do not determine the others.
     """
-    problem = _Problem(data, fit.expression, math.inf)
-    linear = _linearized(problem, fit)
+    free = _free(fit.expression)
+    linear = linearized(data, fit)
     if linear is None or linear.freedom < 1:
         return None
     size = np.sqrt((linear.jacobian**2).sum(axis=0))
@@ -126,10 +115,10 @@ def covariance(data: Dataset, fit: Fit) -> Float[np.ndarray, "constants constant
     variance = float(linear.residual @ linear.residual) / linear.freedom
     # Of the relative parameters, initial values last.
     root = v.T / singular / size[:, None]
-    number = int(problem.free.sum())
-    scaled = root[:number] * problem.scale[:number, None]
-    result = np.zeros((problem.free.size, problem.free.size))
-    result[np.ix_(problem.free, problem.free)] = variance * scaled @ scaled.T
+    constants = np.abs(np.array(fit.expression.constants)[free])
+    scaled = root[: constants.size] * constants[:, None]
+    result = np.zeros((free.size, free.size))
+    result[np.ix_(free, free)] = variance * scaled @ scaled.T
     return result
 
 
@@ -163,56 +152,73 @@ class Linearized:
 
 def linearized(data: Dataset, fit: Fit) -> Linearized | None:
     """The fit to first order; None for a law that has no solution near the data."""
-    return _linearized(_Problem(data, fit.expression, math.inf), fit)
+    problem = Problem.of(data, fit.expression)
+    return problem.linearized(problem.start(fit.y0s))
 
 
 def autocorrelation(data: Dataset, fit: Fit) -> float:
     """Of neighbouring residuals of a fit, within their series; 0 if there are none."""
-    problem = _Problem(data, fit.expression, math.inf)
+    problem = Problem.of(data, fit.expression)
     residual = problem.residual(problem.start(fit.y0s))
     ends = np.cumsum([len(series) for series in data])[:-1]
     products = sum(float(part[1:] @ part[:-1]) for part in np.split(residual, ends))
     return products / (float(residual @ residual) or 1.0)
 
 
-def _linearized(problem: _Problem, fit: Fit) -> Linearized | None:
-    parameters = problem.start(fit.y0s)
-    residual = problem.residual(parameters)
-    if not math.isfinite(problem.best_rms):
-        return None
-    # The mean of a difference forward and one backward is exact to second order.
-    sides = [problem.jacobian(parameters, step) for step in (_CENTRAL_STEP, -_CENTRAL_STEP)]
-    jacobian = (sides[0] + sides[1]) / 2
-    return Linearized(residual, jacobian) if np.isfinite(jacobian).all() else None
+def _free(expression: Expression) -> Bool[np.ndarray, " constants"]:
+    """Constants that are fitted: small whole and half numbers stay as they are."""
+    return np.array([not is_plain(c) for c in expression.constants], bool)
 
 
-class _Problem:
-    """Residuals of one law as a function of its relative constants and initial values."""
+class Problem:
+    """Residuals of one law as a function of its relative constants and initial values.
 
-    def __init__(self, data: Dataset, expression: Expression, steps: float):
+    Attributes:
+      scale: what those are relative to, constants first: their own magnitude at the
+        beginning, and the spread of the data, shape [parameters].
+      best, best_rms: parameters with the smallest residual so far, and that.
+    """
+
+    def __init__(
+        self,
+        data: Dataset,
+        law_of: Callable[[Float[np.ndarray, " constants"]], Expression],
+        constants: Float[np.ndarray, " constants"],
+        steps: float = math.inf,
+    ):
+        """Args:
+        data: the series; all follow the law.
+        law_of: the law with given constants.
+        constants: where those that are fitted begin, none of them 0.
+        steps: of the solver, after which `BudgetSpent` is raised.
+        """
         self.trajectories, self.steps = data.trajectories, steps
-        self.skeleton = expression.skeleton
-        self.constants = np.array(expression.constants)
-        self.free = np.array([not is_plain(c) for c in self.constants], bool)
+        self.law_of, self.constants = law_of, constants
         self.spread = data.spread
-        self.scale = np.concatenate(
-            [np.abs(self.constants[self.free]), np.full(len(data), self.spread)]
-        )
+        self.scale = np.concatenate([np.abs(constants), np.full(len(data), self.spread)])
         self.data, self.weights = data.y, data.weights
         self.atol = _SOLVER_TOLERANCE * data.size
         self.best_rms, self.best = math.inf, np.zeros(self.scale.size)
 
+    @classmethod
+    def of(cls, data: Dataset, expression: Expression, steps: float = math.inf) -> Problem:
+        """The problem of a law's constants that are no plain numbers."""
+        free, values = _free(expression), np.array(expression.constants)
+
+        def law_of(constants: Float[np.ndarray, " constants"]) -> Expression:
+            values[free] = constants
+            return expression.skeleton.with_constants(values)
+
+        return cls(data, law_of, values[free], steps)
+
     def start(self, y0s: Sequence[float]) -> Float[np.ndarray, " parameters"]:
-        return np.concatenate([self.constants[self.free], y0s]) / self.scale
+        return np.concatenate([self.constants, y0s]) / self.scale
 
     def law(self, parameters: Float[np.ndarray, " parameters"]) -> Expression:
-        values = self.constants.copy()
-        number = int(self.free.sum())
-        values[self.free] = parameters[:number] * self.scale[:number]
-        return self.skeleton.with_constants(values)
+        return self.law_of((parameters * self.scale)[: self.constants.size])
 
     def first_values(self, parameters: Float[np.ndarray, " parameters"]) -> list[float]:
-        return [float(p * self.spread) for p in parameters[int(self.free.sum()) :]]
+        return [float(p * self.spread) for p in parameters[self.constants.size :]]
 
     def residual(self, parameters: Float[np.ndarray, " parameters"]) -> Float[np.ndarray, " time"]:
         solved = self._solve(parameters, [[y0] for y0 in self.first_values(parameters)])
@@ -231,7 +237,7 @@ class _Problem:
         self, parameters: Float[np.ndarray, " parameters"], step: float = _STEP
     ) -> Float[np.ndarray, "time parameters"]:
         """By differences to one side; a change of one initial value moves one solution only."""
-        number = int(self.free.sum())
+        number = self.constants.size
         firsts = self.first_values(parameters)
         steps = step * np.maximum(np.abs(parameters), 1e-3)
         pairs = [
@@ -254,12 +260,41 @@ class _Problem:
         jacobian *= self.weights[:, None] / self.spread
         return np.nan_to_num(jacobian, nan=0.0, posinf=0.0, neginf=0.0)
 
+    def linearized(self, parameters: Float[np.ndarray, " parameters"]) -> Linearized | None:
+        """To first order there; None where the law has no solution near the data."""
+        residual = self.residual(parameters)
+        if not math.isfinite(self.best_rms):
+            return None
+        # The mean of a difference forward and one backward is exact to second order.
+        sides = [self.jacobian(parameters, step) for step in (_CENTRAL_STEP, -_CENTRAL_STEP)]
+        jacobian = (sides[0] + sides[1]) / 2
+        return Linearized(residual, jacobian) if np.isfinite(jacobian).all() else None
+
+    def minimized(self, start: Float[np.ndarray, " parameters"], stopping: Stopping) -> bool:
+        """Moves `best` to a minimum near the start; whether the tolerance was met.
+
+        Raises:
+          BudgetSpent: if that takes too long; `best` is how far it got.
+        """
+        result = least_squares(
+            self.residual,
+            start,
+            jac=self.jacobian,  # pyright: ignore[reportArgumentType]
+            method="lm",
+            x_scale="jac",
+            ftol=stopping.tolerance,
+            xtol=stopping.tolerance,
+            gtol=1e-12,
+            max_nfev=stopping.iterations,
+        )
+        return result.status > 0
+
     def _solve(
         self, parameters: Float[np.ndarray, " parameters"], y0s: Sequence[Sequence[float]]
     ) -> list[Float[np.ndarray, "initials time"]]:
         """Solutions from the initial values given for each trajectory; NaN if there is none."""
         if self.steps <= 0:
-            raise _BudgetSpent
+            raise BudgetSpent
         try:
             program = Program.from_expression(self.law(parameters))
         except ExpressionError:  # A constant overflowed.
@@ -282,7 +317,7 @@ class _Problem:
         return [solutions.y for solutions in solved]
 
 
-class _BudgetSpent(Exception):
+class BudgetSpent(Exception):
     """The fit of one law has used up its steps of the solver."""
 
 
