@@ -28,8 +28,8 @@ def errors_of_series(sigma: Any, number: int) -> list[Any]:
     entries = list(sigma)
     if len(entries) != number:
         raise TrajectoryError(
-            f"There are {number} series of values but {len(entries)} of measurement errors (sigma); "
-            "give one number for all, or a list with a number or an array for each series."
+            f"There are {number} series of values but {len(entries)} of errors (sigma); "
+            "give one number for all, or a list of a number or an array for each."
         )
     return entries
 
