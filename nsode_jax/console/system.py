@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     from nsode_jax.decoding.compiled import keep_compiled_programs
     from nsode_jax.discovery.pipeline import DiscoveryError
     from nsode_jax.discovery.systems import discover_system
-    from nsode_jax.reporting.system_result import system_text, table_text
+    from nsode_jax.reporting.system_text import system_text, table_text
 
     keep_compiled_programs()
     number = len(quantities)
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
         raise InputError(str(error)) from error
     finally:
         progress.end_line()
-    print(f"\n{table_text(found, options.candidates)}\n\n{system_text(found.best)}")
+    print(f"\n{table_text(found, options.candidates)}\n\n{system_text(found)}")
     for note in found.notes:
         print(remark("note", note))
     return 0
