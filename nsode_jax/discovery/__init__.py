@@ -4,7 +4,8 @@ from nsode_jax.discovery.dispatch import discover
 from nsode_jax.discovery.pipeline import DiscoveryError
 from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.reporting.result import Candidate
-from nsode_jax.reporting.system_result import SystemCandidate, SystemDiscovery
+from nsode_jax.reporting.system_discovery import SystemDiscovery
+from nsode_jax.reporting.system_result import SystemCandidate
 
 __all__ = [
     "Candidate",

@@ -8,7 +8,7 @@ import numpy as np
 
 from nsode_jax.discovery import pipeline, systems
 from nsode_jax.reporting.discovery import Discovery
-from nsode_jax.reporting.system_result import SystemDiscovery
+from nsode_jax.reporting.system_discovery import SystemDiscovery
 
 
 @overload
