@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from nsode_jax.console import scalar, system
+from nsode_jax.console import own_constants, scalar, system
 from nsode_jax.console.arguments import PROGRAM, InputError, is_system, parse
 from nsode_jax.dynamics.trajectory import TrajectoryError
 
@@ -29,6 +29,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             reconfigure(errors="backslashreplace")
     try:
         options = parse(argv)
+        if options.constants == "own":
+            return own_constants.run(options)
         return system.run(options) if is_system(options) else scalar.run(options)
     except (InputError, TrajectoryError) as error:
         print(f"{PROGRAM}: error: {error}", file=sys.stderr)

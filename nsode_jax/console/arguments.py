@@ -29,6 +29,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     no_network = options.beams == options.samples == 0
     if no_network and options.sources == ("network",) and not options.laws:
         raise InputError("--sources network with --beams 0 --samples 0 leaves no law to try")
+    if options.constants != "own" and (options.shared or options.form):
+        raise InputError("--shared and --form go with --constants own")
     return options
 
 
@@ -75,6 +77,25 @@ def _parser() -> argparse.ArgumentParser:
         "--replicates",
         action="store_true",
         help="each column of values is a series of one law: --value rep1,rep2,rep3, or all columns",
+    )
+    add(
+        "--constants",
+        choices=("common", "own"),
+        default="common",
+        help="own: the series share the form of the law, and each has constants of its own "
+        "(%(default)s)",
+    )
+    add(
+        "--shared",
+        type=_names,
+        default=(),
+        metavar="NAMES",
+        help="with --constants own: constants that are the same in all series, such as K",
+    )
+    add(
+        "--form",
+        metavar="FORMULA",
+        help="with --constants own: the form, if it is known, such as r*y*(1 - y/K)",
     )
     add("--from", metavar="TIME", help="first time to use: a number, or a date as in the file")
     add("--to", metavar="TIME", help="last time to use")
@@ -173,6 +194,10 @@ def _whole(low: int, high: int):
         return number
 
     return convert
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def _sources(text: str) -> tuple[str, ...]:

@@ -33,12 +33,12 @@ def run(options: argparse.Namespace) -> int:
     Raises:
       InputError, TrajectoryError: if the input cannot be used.
     """
-    read = _read(options)
+    read = read_series(options)
     notes, names = read.notes, read.names
     output = output_of(options.file, options.out)
     for note in notes:
         print(remark("note", note))
-    print(_what_was_read(read), flush=True)
+    print(what_was_read(read), flush=True)
     discovery = _discover(read, options)
     if discovery is None:
         return 1
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _read(options: argparse.Namespace) -> Measurements:
+def read_series(options: argparse.Namespace) -> Measurements:
     """The series of the file."""
     start, end = getattr(options, "from"), options.to
     reading = ("time", "value", "series", "replicates", "decimal", "thousands")
@@ -57,7 +57,8 @@ def _read(options: argparse.Namespace) -> Measurements:
     return read_measurements(options.file, **chosen, start=start, end=end)
 
 
-def _what_was_read(read: Measurements) -> str:
+def what_was_read(read: Measurements) -> str:
+    """Points, names and times in a line."""
     trajectories, names = read.trajectories, read.names
     points = count(sum(len(trajectory) for trajectory in trajectories), "point")
     start = min(trajectory.t[0] for trajectory in trajectories)

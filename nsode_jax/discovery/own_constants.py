@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from scipy.optimize import least_squares
 
 from nsode_jax.discovery.pipeline import (
     DiscoveryError,
@@ -34,10 +33,12 @@ from nsode_jax.fitting.own_constants import OwnConstants, fit_own_constants
 from nsode_jax.fitting.progress import Progress, silent
 from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.scaling import AffineView, working_units
-from nsode_jax.reporting.own_constants import FormCandidate, FormDiscovery
+from nsode_jax.reporting.form_discovery import FormDiscovery
+from nsode_jax.reporting.own_constants import FormCandidate
 from nsode_jax.search.effort import SOURCES
 from nsode_jax.search.forms import (
     FittedForm,
+    constants_of,
     distinct,
     fit_forms,
     forms_of,
@@ -63,13 +64,7 @@ _SOLVED = 12
 """So many forms, the best, are fitted by their solutions."""
 
 _DECIDING = 3
-_STARTS = 96
-_SPREAD = 1.0
-"""Standard deviation of the logarithm of where constants of a given law begin."""
-
 _SAME_FIT = 1e-4
-_MOST_TRIALS = 200
-_FAILED = 1e6
 _PLACES = 64
 
 
@@ -188,13 +183,14 @@ def _searched(
     forms = [data_form(data) for data in series]
     chosen = representatives(series)
     proposals: list[Proposal] = []
-    tried: dict[str, None] = {}
+    tried: list[str] = []
     for number, i in enumerate(chosen, start=1):
         for source in asked:
             progress(f"proposing laws for series {number} of {len(chosen)}: {source.name}", 0.0)
             proposed = source.propose(series[i], forms[i], seed=seed, progress=silent)
             proposals += proposed.laws
-            tried.setdefault(proposed.tried)
+            if number == 1:
+                tried.append(proposed.tried)
     few = fit_forms(
         forms_of(proposals, restriction), [forms[i] for i in chosen], 3 * _FITTED_TO_ALL
     )
@@ -211,12 +207,13 @@ def _searched(
     for number, one in enumerate(scored):
         progress("naming constants", number / len(scored))
         renamed.append(_in_given_units(one, units, given))
-    return [one for one in renamed if one is not None], tuple(tried)
+    searched = f"searched in {len(chosen)} of {len(series)} series"
+    return [one for one in renamed if one is not None], (*tried, searched)
 
 
 def _solved(draft: FittedForm, series: Sequence[Dataset], forms: Sequence[Regression]) -> _Found:
     """The form fitted by its solutions."""
-    usable = np.isfinite(draft.constants).all(axis=1)
+    usable = np.asarray(np.isfinite(draft.constants).all(axis=1))
     middle = np.median(draft.constants[usable], axis=0)
     starts = np.where(usable[:, None], draft.constants, middle)
     formula = NamedFormula.of(draft.form.law(middle), draft.form.guess.free)
@@ -335,39 +332,12 @@ def _parameters(
 
 
 def _given_law(formula: NamedFormula, given: Sequence[Dataset], seed: int) -> _Found:
-    """Constants of a known law, from many starts at the scales of the data."""
+    """The fit of a known law."""
     forms = [data_form(data) for data in given]
-    rng = np.random.default_rng(seed)
-    best: list[Float[np.ndarray, " names"]] = []
-    for i in representatives(given):
-        size, span = given[i].size, float(np.ptp(given[i].trajectories[0].t))
-        scales = np.array([1.0, size, 1 / span, size / span, 1 / (size * span)])
-        shape = _STARTS, len(formula.names)
-        starts = scales[rng.integers(scales.size, size=shape)]
-        starts = starts * np.exp(rng.normal(0.0, _SPREAD, shape))
-        best.append(_regressed(formula, forms[i], starts)[0])
-    starts = np.array([_regressed(formula, form, np.array(best))[0] for form in forms])
+    starts = constants_of(formula, given, forms, seed)
     y0s = [form.y0s[0] for form in forms]
-    return _Found(formula, fit_own_constants(given, formula.with_values, starts, y0s), Origin(USER))
-
-
-def _regressed(
-    formula: NamedFormula, form: Regression, starts: Float[np.ndarray, "starts names"]
-) -> tuple[Float[np.ndarray, " names"], float]:
-    """The constants that explain the prepared data best, of the optima near the starts."""
-
-    def residual(relative: np.ndarray, start: np.ndarray) -> np.ndarray:
-        with np.errstate(all="ignore"):
-            left = form.target - form.operator @ formula.evaluate(relative * start, form.nodes)
-        return np.where(np.isfinite(left), np.clip(left, -_FAILED, _FAILED), _FAILED)
-
-    best, least = starts[0], math.inf
-    for start in starts:
-        ones = np.ones(start.size)
-        fit = least_squares(residual, ones, args=(start,), method="lm", max_nfev=_MOST_TRIALS)
-        if fit.cost < least and np.all(fit.x != 0):
-            best, least = fit.x * start, float(fit.cost)
-    return best, least
+    fit = fit_own_constants(given, formula.with_values, starts, y0s)
+    return _Found(formula, fit, Origin(USER))
 
 
 # --- the result ------------------------------------------------------------------

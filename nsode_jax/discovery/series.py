@@ -53,7 +53,7 @@ def read_series(
         trajectory, notes = _prepare(times[0], y[0], MAX_POINTS)
         return (trajectory,), tuple(notes)
     trajectories: list[Trajectory] = []
-    notes: dict[str, list[int]] = {}
+    places: dict[str, list[int]] = {}
     for number, (ti, yi) in enumerate(zip(times, y, strict=True), start=1):
         try:
             trajectory, its_notes = _prepare(ti, yi, most, _FEWEST_EACH)
@@ -61,7 +61,7 @@ def read_series(
             raise TrajectoryError(f"Series {number} of {len(y)}: {error}") from None
         trajectories.append(trajectory)
         for note in its_notes:
-            notes.setdefault(note, []).append(number)
+            places.setdefault(note, []).append(number)
     points = sum(map(len, trajectories))
     if points < MIN_POINTS:
         raise TrajectoryError(
@@ -69,7 +69,7 @@ def read_series(
             "needed."
         )
     return tuple(trajectories), tuple(
-        f"Series {_listed(numbers)}: {note}" for note, numbers in notes.items()
+        f"Series {_listed(numbers)}: {note}" for note, numbers in places.items()
     )
 
 

@@ -100,7 +100,7 @@ def fit_own_constants(
     if math.isfinite(usual):
         good = [problem.best * problem.scale for problem, _ in alone if problem.best_rms <= usual]
         middle = np.median(good, axis=0)[:-1]
-        for i in np.flatnonzero(~(errors <= _ASTRAY * usual)):
+        for i in np.flatnonzero(~(errors <= _ASTRAY * usual)).tolist():
             again = _alone(series[i], middle, y0s[i], law_of=law_of, stopping=stopping)
             if again[0].best_rms < alone[i][0].best_rms:
                 alone[i] = again
@@ -242,7 +242,7 @@ def _together(
         x_scale="jac",
         ftol=_TOLERANCE,
         xtol=_TOLERANCE,
-        gtol=None,
+        gtol=1e-12,
         max_nfev=_MOST_ITERATIONS,
     )
     for problem, own in zip(joint.problems, joint.columns, strict=True):

@@ -5,14 +5,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.stats
 from jaxtyping import Float, Int
 
-from nsode_jax.dynamics.trajectory import Trajectory, count
+from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.reporting import prediction
 from nsode_jax.reporting.formatting import probability_text, r2_text, value_with_error
@@ -20,11 +19,13 @@ from nsode_jax.selection.named_formula import NamedFormula
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
 _CONFIDENCE = 0.95
 _EQUAL = 0.01
 """Probability of a scatter as wide as seen, below which constants are not called equal."""
+
+_CONSPICUOUS = 3.0
+"""Times the usual residual, relative to the spread of the series."""
 
 _SHOWN = 5
 
@@ -54,12 +55,18 @@ class Comparison:
         """Whether the series do not contradict one value for all."""
         return self.p_value >= _EQUAL
 
+    @property
+    def is_common(self) -> bool:
+        """Whether the mean says something: one value for all is imposed, or possible."""
+        return self.may_be_shared or math.isnan(self.p_value)
+
     def __str__(self) -> str:
         if math.isnan(self.p_value):
             return f"{self.name} = {value_with_error(self.mean, self.standard_error)}"
         spread = f"{self.name}: {self.low:.4g} to {self.high:.4g}, median {self.median:.4g}"
         if not self.may_be_shared:
-            return f"{spread}; differs between the series (p = {self.p_value:.2g})"
+            p_text = "< 0.0001" if self.p_value < 1e-4 else f"= {self.p_value:.2g}"
+            return f"{spread}; differs between the series (p {p_text})"
         mean = value_with_error(self.mean, self.standard_error)
         return f"{spread}; one value for all is possible: {mean} (p = {self.p_value:.2g})"
 
@@ -173,7 +180,7 @@ class FormCandidate:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class FormDiscovery:
+class FormResult:
     """What `discover_own_constants` finds.
 
     Attributes:
@@ -242,19 +249,16 @@ class FormDiscovery:
         solved = np.isfinite(self.best.residual_rms)
         return tuple(label for label, ok in zip(self.labels, solved, strict=True) if not ok)
 
-    def plot(
-        self, path: str | Path | None = None, time_name: str = "t", value_name: str = "y"
-    ) -> Figure:
-        """Every series with its solution by the best form, in small panels; see `plot_series`."""
-        from nsode_jax.reporting.plot_series import plot_series  # Matplotlib is slow to import.
-
-        return plot_series(self, path, time_name, value_name)
-
-    def __str__(self) -> str:
-        return f"{forms_text(self, _SHOWN)}\n\n{best_form_text(self)}"
+    @property
+    def conspicuous(self) -> tuple[str, ...]:
+        """Labels of series whose relative residual is far above the usual one."""
+        left = 1 - self.best.r2
+        usual = float(np.median(left))
+        far = np.isfinite(left) & (left > _CONSPICUOUS**2 * usual)
+        return tuple(label for label, is_far in zip(self.labels, far, strict=True) if is_far)
 
 
-def forms_text(found: FormDiscovery, rows: int) -> str:
+def forms_text(found: FormResult, rows: int = _SHOWN) -> str:
     """The best forms as aligned text."""
     header = ("rank", "probability", "median R²", "constants", "dy/dt =")
     lines = [header] + [
@@ -273,7 +277,7 @@ def forms_text(found: FormDiscovery, rows: int) -> str:
     )
 
 
-def best_form_text(found: FormDiscovery) -> str:
+def best_form_text(found: FormResult) -> str:
     """The best form and what its constants are over the series."""
     best = found.best
     lines = [str(best)]
@@ -285,7 +289,9 @@ def best_form_text(found: FormDiscovery) -> str:
     rest = [f"R²: median {r2_text(float(np.median(best.r2)))}, least {r2_text(best.r2.min())}"]
     if found.unexplained:
         rest.append(
-            f"no solution for {count(len(found.unexplained), 'series', 'series')}: "
+            f"no solution for {len(found.unexplained)} series: "
             f"{', '.join(found.unexplained[:_SHOWN])}"
         )
+    if found.conspicuous:
+        rest.append(f"explained worse than the others: {', '.join(found.conspicuous[:_SHOWN])}")
     return "\n".join([*lines, *(f"  {line}" for line in rest)])

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from nsode_jax.reporting.analysis import finite, limits
-from nsode_jax.reporting.own_constants import FormDiscovery
+from nsode_jax.reporting.own_constants import FormResult
 from nsode_jax.reporting.plot import BEST, DATA, FIXED, as_label, new_figure, save
 
 _TIMES = 201
@@ -20,7 +20,7 @@ _MOST_NAMES = 40
 
 
 def plot_series(
-    found: FormDiscovery,
+    found: FormResult,
     path: str | Path | None = None,
     time_name: str = "t",
     value_name: str = "y",
@@ -59,7 +59,7 @@ def plot_series(
     return figure
 
 
-def _draw(axes: Axes, found: FormDiscovery, series: int, *, small: bool) -> None:
+def _draw(axes: Axes, found: FormResult, series: int, *, small: bool) -> None:
     data, best = found.trajectories[series], found.best
     axes.plot(data.t, data.y, "o", ms=2 if small else 4, color=DATA, mew=0, alpha=0.7)
     t = np.linspace(data.t[0], data.t[-1], _TIMES)
@@ -73,7 +73,7 @@ def _draw(axes: Axes, found: FormDiscovery, series: int, *, small: bool) -> None
                   transform=axes.transAxes)  # fmt: skip
 
 
-def plot_constants(found: FormDiscovery, path: str | Path | None = None) -> Figure:
+def plot_constants(found: FormResult, path: str | Path | None = None) -> Figure:
     """The constants of every series with their 95% intervals, a panel for each constant.
 
     Args:
@@ -99,8 +99,9 @@ def plot_constants(found: FormDiscovery, path: str | Path | None = None) -> Figu
             places[known], values[known], half[:, known], fmt="o", ms=3, lw=1.0, color=BEST
         )
         axes.plot(places[~known], values[~known], "x", ms=4, color=FIXED)
-        if math.isfinite(compared.mean):
-            axes.axhline(compared.mean, color="0.6", lw=1.0, zorder=0)
+        middle = compared.mean if compared.is_common else compared.median
+        if math.isfinite(middle):
+            axes.axhline(middle, color="0.6", lw=1.0, zorder=0)
         if known.any():
             # One series that says nothing must not squeeze the others.
             ends = intervals[known, place]

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
+from scipy.optimize import least_squares
 
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression, ExpressionError
@@ -29,6 +30,7 @@ from nsode_jax.fitting.progress import Progress, silent
 from nsode_jax.fitting.regression import Regression
 from nsode_jax.search.sources import UNRESTRICTED, Proposal, Restriction
 from nsode_jax.selection.form import form_of
+from nsode_jax.selection.named_formula import NamedFormula
 from nsode_jax.selection.prior import written_log_prior
 from nsode_jax.selection.score import NUMBER_COST, RELATIVE_FLOOR, misfit
 
@@ -36,6 +38,13 @@ REPRESENTATIVES = 4
 """So many series are searched for forms."""
 
 _MOST_STARTS = 8
+
+_STARTS = 48
+_SPREAD = 1.0
+"""Standard deviation of the logarithm of where constants of a known form begin."""
+
+_MOST_TRIALS = 200
+_FAILED = 1e6
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -193,3 +202,48 @@ def distinct(fitted: Sequence[FittedForm]) -> list[FittedForm]:
             seen.add(its_form)
             kept.append(one)
     return kept
+
+
+# --- a form that is known ----------------------------------------------------------
+
+
+def constants_of(
+    formula: NamedFormula, series: Sequence[Dataset], forms: Sequence[Regression], seed: int = 0
+) -> Float[np.ndarray, "series names"]:
+    """Constants of a known form for every series, from many starts at the scales of the data.
+
+    Args:
+      formula: the form; a name that stands twice is one constant.
+      series: the data.
+      forms: the same, prepared for fitting.
+      seed: of the starts.
+    """
+    rng = np.random.default_rng(seed)
+    best: list[Float[np.ndarray, " names"]] = []
+    for i in representatives(series):
+        size, span = series[i].size, float(np.ptp(series[i].trajectories[0].t))
+        scales = np.array([1.0, size, 1 / span, size / span, 1 / (size * span)])
+        shape = _STARTS, len(formula.names)
+        starts = scales[rng.integers(scales.size, size=shape)]
+        starts = starts * np.exp(rng.normal(0.0, _SPREAD, shape))
+        best.append(_regressed(formula, forms[i], starts))
+    return np.array([_regressed(formula, form, np.array(best)) for form in forms])
+
+
+def _regressed(
+    formula: NamedFormula, form: Regression, starts: Float[np.ndarray, "starts names"]
+) -> Float[np.ndarray, " names"]:
+    """The constants that explain the prepared data best, of the optima near the starts."""
+
+    def residual(relative: np.ndarray, start: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            left = form.target - form.operator @ formula.evaluate(relative * start, form.nodes)
+        return np.where(np.isfinite(left), np.clip(left, -_FAILED, _FAILED), _FAILED)
+
+    best, least = starts[0], math.inf
+    for start in starts:
+        ones = np.ones(start.size)
+        fit = least_squares(residual, ones, args=(start,), method="lm", max_nfev=_MOST_TRIALS)
+        if fit.cost < least and np.all(fit.x != 0):
+            best, least = fit.x * start, float(fit.cost)
+    return best
