@@ -109,7 +109,7 @@ def test_parameters_mirror_discover(finds):
     given |= {"operators": ["exp"], "max_symbols": 7, "robust": True}
     assert set(given) | {"random_state"} == set(NSODERegressor().get_params())
     NSODERegressor(random_state=5, **given).fit(T, np.exp(-T))
-    assert calls[0][2] == given | {"seed": 5}
+    assert calls[0][2] == given | {"seed": 5, "sigma": None}
     known = inspect.signature(discover).parameters
     assert set(calls[0][2]) == set(known) - {"t", "y", "limits", "progress"}
     for name, value in NSODERegressor().get_params().items():
@@ -281,3 +281,16 @@ def test_unusable_data_are_refused():
         NSODERegressor().fit(T, [*T[1:], math.nan])
     with pytest.raises(TrajectoryError, match="too large"):
         NSODERegressor(beams=0, samples=0).fit(T, T * 1e200)
+
+
+def test_known_errors_of_measurement_are_passed_on():
+    rng = np.random.default_rng(0)
+    t = np.linspace(0.0, 6.0, 20)
+    y = 5 * np.exp(-0.43 * t) + 0.05 * rng.standard_normal(20)
+    model = NSODERegressor(effort="fast", sources=("library",))
+    for sigma in (0.05, np.full(20, 0.05)):
+        found = model.fit(t, y, sigma=sigma).discovery_
+        assert found.trajectory.sigma == pytest.approx(0.05)
+        assert 0 < found.best.goodness_of_fit <= 1
+    with pytest.raises(ValueError, match="20 values but 3"):
+        model.fit(t, y, sigma=[0.1, 0.2, 0.3])

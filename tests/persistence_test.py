@@ -28,7 +28,7 @@ def discovery():
     rng = np.random.default_rng(0)
     trajectories = (
         Trajectory(np.sort(rng.normal(size=9)), rng.normal(size=9)),
-        Trajectory(np.arange(8.0), np.array(AWKWARD), np.exp(rng.normal(size=8))),
+        Trajectory(np.arange(8.0), np.array(AWKWARD), np.exp(rng.normal(size=8)), 0.1 / 3),
     )
     laws = (
         Candidate(
@@ -42,6 +42,7 @@ def discovery():
             converged=True,
             probability=0.75,
             held_out_rms=2 / 3,
+            goodness_of_fit=1 / 7,
             covariance=rng.normal(size=(3, 3)),
             origin="network, evolved",
             end_times=(trajectories[0].t[-1], 7.0),

@@ -111,7 +111,12 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
         self.robust = robust
         self.random_state = random_state
 
-    def fit(self, t: Series | Sequence[Series], y: Series | Sequence[Series]) -> Self:
+    def fit(
+        self,
+        t: Series | Sequence[Series],
+        y: Series | Sequence[Series],
+        sigma: float | Series | Sequence[float | Series] | None = None,
+    ) -> Self:
         """Discovers the law.
 
         Args:
@@ -119,6 +124,8 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
             series follow one law and do not share their times; `score` then judges the
             first.
           y: values, shape [time]; or a list of such arrays.
+          sigma: known standard deviations of the measurements, in units of y: a number, an
+            array [time], for several series a list of such; see `discover`.
 
         Returns:
           The estimator.
@@ -136,9 +143,10 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
                 raise ValueError(f"There are {len(t)} series of times but {len(y)} of values.")
             times = [_times(series) for series in ([t] * len(y) if shared else t)]
             values = [_values(series) for series in y]
+            errors: Any = sigma
         else:
-            times, values = [_times(t)], [_values(y)]
-        discovery = self._discover(times, values)
+            times, values, errors = [_times(t)], [_values(y)], None if sigma is None else [sigma]
+        discovery = self._discover(times, values, errors)
         self.n_features_in_ = 1
         self.discovery_ = discovery
         self.expression_ = discovery.best.expression
@@ -186,7 +194,7 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
         return values
 
     def _discover(
-        self, t: list[Float[np.ndarray, " time"]], y: list[Float[np.ndarray, " time"]]
+        self, t: list[Float[np.ndarray, " time"]], y: list[Float[np.ndarray, " time"]], sigma: Any
     ) -> Discovery:
         """What `discover` finds, or the constant law."""
         averaged = [_averaged(*series) for series in zip(t, y)]
@@ -205,6 +213,7 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
                 operators=self.operators,
                 max_symbols=self.max_symbols,
                 robust=self.robust,
+                sigma=sigma,
                 seed=self._seed(),
             )
         except DiscoveryError as error:

@@ -105,7 +105,7 @@ def discover_own_constants(
       ValueError: if an option is not what it should be.
     """
     started = time.monotonic()
-    trajectories, notes = read_series(t, y, _MOST_POINTS_EACH * len(y))
+    trajectories, notes = read_series(t, y, most_in_all=_MOST_POINTS_EACH * len(y))
     if len(trajectories) < 2:
         raise ValueError("constants of their own take several series; there is one")
     names = tuple(map(str, range(1, len(trajectories) + 1))) if labels is None else tuple(labels)

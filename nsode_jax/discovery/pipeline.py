@@ -11,10 +11,12 @@ import functools
 import math
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
+from nsode_jax.discovery.measurement_errors import judged_by_their_errors
 from nsode_jax.discovery.series import read_series
 from nsode_jax.discovery.weighting import weighting
 from nsode_jax.dynamics.limits import Limits
@@ -24,6 +26,7 @@ from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.derivative import derivative_form
 from nsode_jax.fitting.fit import Fit
+from nsode_jax.fitting.goodness import goodness_of_fit
 from nsode_jax.fitting.holdout import held_out_error
 from nsode_jax.fitting.integral import integral_form
 from nsode_jax.fitting.noise import with_noise
@@ -72,6 +75,7 @@ def discover(
     max_symbols: int | None = None,
     robust: bool = False,
     limits: Sequence[Limits] = (),
+    sigma: Any = None,
     seed: int = 0,
     progress: Progress = silent,
 ) -> Discovery:
@@ -97,6 +101,9 @@ def discover(
         outliers. They are pointed out in any case.
       limits: values of which only a limit is known, such as "<0.1", for each series. Nothing
         is fitted to them, but a law that contradicts them is less probable.
+      sigma: known standard deviations of the measurements, in units of y: a number, an array
+        [time], for several series a list of such. Laws are then judged by chi-squared
+        (`Candidate.goodness_of_fit`), and constants have the errors that follow from sigma.
       seed: seed of everything random.
       progress: called with a stage and the share done of it, in [0, 1].
 
@@ -116,12 +123,12 @@ def discover(
     asked = sources_named(sources, weights, work, restriction)
     if not (asked or own):
         raise ValueError("without beams, samples and other sources there is no law to try")
-    trajectories, notes = read_series(t, y)
+    trajectories, notes = read_series(t, y, sigma)
 
     progress("reading the data", 0.0)
     if limits and len(limits) != len(trajectories):
         raise ValueError(f"there are {len(limits)} limits for {len(trajectories)} series")
-    given = Dataset.of(trajectories, limits)
+    given, more = judged_by_their_errors(Dataset.of(trajectories, limits))
     units = working_units(given)
     data = Dataset(
         tuple(units.apply(trajectory) for trajectory in given),
@@ -149,36 +156,41 @@ def discover(
         progress=progress,
     )
     ranked = search(data, form, proposals)
-    remarks: tuple[str, ...] = ()
+    noise, remarks = None, ()
     starts = [float(series.t[0]) for series in trajectories]
     for _ in range(_ROBUST_ROUNDS if robust else 1):
         first = _in_given_units(ranked[:1], units)
         noise, remarks = weighting(given, first, robust, starts)
         if noise is None:
             break
-        data, given = with_noise(data, noise), with_noise(given, noise)
+        weighted = with_noise(data, noise)
         # What was found is where the search goes on; the weights change constants, and the
         # order of the best.
         best = [Proposal(fit.expression, fit.origin) for fit, _ in ranked]
-        ranked = search(data, data_form(data), proposals[: len(own)] + best)
+        ranked = search(weighted, data_form(weighted), proposals[: len(own)] + best)
     ranked = _in_given_units(ranked, units)
     if not ranked or ranked[0][0].diverged:
         raise DiscoveryError(
             f"None of the {len(proposals)} proposed laws has a solution near the data; "
             "try a greater effort or another seed."
         )
+    given = given if noise is None else with_noise(given, noise)
     trajectories = tuple(
-        dataclasses.replace(series, noise=weighted.noise)
-        for series, weighted in zip(trajectories, given, strict=True)
+        dataclasses.replace(series, noise=one.noise, sigma=one.sigma)
+        for series, one in zip(trajectories, given, strict=True)
     )
-    found = _candidates(ranked, given, trajectories)
-    notes = (*notes, *remarks, *diagnose(found, trajectories))
+    found = _candidates(ranked, given, trajectories, judged=not robust)
+    notes = (*notes, *more, *remarks, *diagnose(found, trajectories))
     return Discovery(found, trajectories, notes, time.monotonic() - started, tuple(tried))
 
 
 def data_form(data: Dataset) -> Regression:
-    """The data as constants are fitted to them."""
-    return derivative_form(data) or integral_form(data)
+    """The data as constants are fitted to them.
+
+    What is told by digits beyond the errors of measurement is not told.
+    """
+    exact = derivative_form(data) if data.sigma is None else None
+    return exact or integral_form(data)
 
 
 def _ranked(
@@ -279,9 +291,15 @@ def _in_given_units(
 
 
 def _candidates(
-    ranked: Sequence[tuple[Fit, float]], data: Dataset, trajectories: Sequence[Trajectory]
+    ranked: Sequence[tuple[Fit, float]],
+    data: Dataset,
+    trajectories: Sequence[Trajectory],
+    judged: bool,
 ) -> tuple[Candidate, ...]:
-    """The fits with their posterior probability and uncertainty, in the units of the data."""
+    """The fits with their posterior probability and uncertainty, in the units of the data.
+
+    The goodness of fit is stated where they are judged by the errors of measurement alone.
+    """
     unseen = unseen_probability(ranked[0][0].residual_rms / data.spread)
     shares = posterior_probabilities([score for _, score in ranked], unseen)
     held_out = [held_out_error(data, fit) * data.spread for fit, _ in ranked[:_HELD_OUT]]
@@ -300,6 +318,7 @@ def _candidates(
             converged=fit.converged,
             probability=share,
             held_out_rms=held_out[place],
+            goodness_of_fit=goodness_of_fit(data, fit) if judged else math.nan,
             covariance=covariance(data, fit) if place < _WITH_UNCERTAINTY else None,
             observed=(data.low, data.high),
         )

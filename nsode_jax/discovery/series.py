@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from nsode_jax.dynamics.trajectory import MIN_POINTS, Trajectory, TrajectoryError, clean, count
+from nsode_jax.discovery.measurement_errors import errors_of_series, on_one_scale
+from nsode_jax.dynamics.trajectory import (
+    MIN_POINTS,
+    Trajectory,
+    TrajectoryError,
+    clean,
+    count,
+    typical,
+)
 
 MAX_POINTS = 1200
 """Longer series are reduced to so many points before fitting."""
@@ -23,7 +31,7 @@ _FEWEST_EACH = 4
 
 
 def read_series(
-    t: Any, y: Any, most_in_all: int = MAX_POINTS_IN_ALL
+    t: Any, y: Any, sigma: Any = None, most_in_all: int = MAX_POINTS_IN_ALL
 ) -> tuple[tuple[Trajectory, ...], tuple[str, ...]]:
     """Clean and not too long trajectories of what a user gives as times and values.
 
@@ -31,6 +39,8 @@ def read_series(
       t: times of one series, shape [time]; or a list of such for several series, or
         the times that all of them share.
       y: values likewise.
+      sigma: standard deviations of the measurements: a number, an array [time], for several
+        series a list of such; None if unknown.
       most_in_all: points to which several series together are reduced.
 
     Returns:
@@ -43,20 +53,21 @@ def read_series(
     if not _is_several(y):
         if _is_several(t):
             raise TrajectoryError("There are several series of times but one of values.")
-        trajectory, notes = _prepare(t, y, MAX_POINTS)
+        trajectory, notes = _prepare(t, y, MAX_POINTS, sigma=sigma)
         return (trajectory,), tuple(notes)
+    errors = errors_of_series(sigma, len(y))
     times = list(t) if _is_several(t) else [t] * len(y)
     if len(times) != len(y):
         raise TrajectoryError(f"There are {len(times)} series of times but {len(y)} of values.")
     most = max(_MIN_POINTS_EACH, min(MAX_POINTS, most_in_all // len(y)))
     if len(y) == 1:
-        trajectory, notes = _prepare(times[0], y[0], MAX_POINTS)
+        trajectory, notes = _prepare(times[0], y[0], MAX_POINTS, sigma=errors[0])
         return (trajectory,), tuple(notes)
     trajectories: list[Trajectory] = []
     places: dict[str, list[int]] = {}
-    for number, (ti, yi) in enumerate(zip(times, y, strict=True), start=1):
+    for number, (ti, yi, its) in enumerate(zip(times, y, errors, strict=True), start=1):
         try:
-            trajectory, its_notes = _prepare(ti, yi, most, _FEWEST_EACH)
+            trajectory, its_notes = _prepare(ti, yi, most, _FEWEST_EACH, sigma=its)
         except TrajectoryError as error:
             raise TrajectoryError(f"Series {number} of {len(y)}: {error}") from None
         trajectories.append(trajectory)
@@ -68,7 +79,7 @@ def read_series(
             f"All series together have {count(points, 'usable point')}; at least {MIN_POINTS} are "
             "needed."
         )
-    return tuple(trajectories), tuple(
+    return on_one_scale(trajectories), tuple(
         f"Series {_listed(numbers)}: {note}" for note, numbers in places.items()
     )
 
@@ -90,9 +101,9 @@ def _is_several(values: Any) -> bool:
 
 
 def _prepare(
-    t: Any, y: Any, max_points: int, fewest: int = MIN_POINTS
+    t: Any, y: Any, max_points: int, fewest: int = MIN_POINTS, sigma: Any = None
 ) -> tuple[Trajectory, list[str]]:
-    trajectory, cleaning_notes = clean(t, y, fewest)
+    trajectory, cleaning_notes = clean(t, y, fewest, sigma)
     trajectory, thinning_notes = thin(trajectory, max_points)
     return trajectory, [*cleaning_notes, *thinning_notes, *_warnings(trajectory)]
 
@@ -106,7 +117,8 @@ def thin(
     half over the changes of y, so that a short transient in a long record keeps
     its points. A block of five or more points becomes the value of its
     least-squares parabola in the middle: noise is averaged, and the curvature of
-    clean data is not. Smaller blocks become one of their points.
+    clean data is not. Smaller blocks become one of their points. Known errors of measurement
+    become those of the averages.
 
     Args:
       trajectory: any series.
@@ -118,7 +130,7 @@ def thin(
     total = len(trajectory)
     if total <= max_points:
         return trajectory, ()
-    t, y = trajectory.t, trajectory.y
+    t, y, weights = trajectory.t, trajectory.y, trajectory.weights
 
     coarse = np.linspace(0, total, min(total, 4096) + 1).astype(int)
     means = np.add.reduceat(y, coarse[:-1]) / np.diff(coarse)
@@ -133,22 +145,28 @@ def thin(
     edges = np.unique(np.round(edges).astype(int))
 
     blocks = list(zip(edges[:-1], edges[1:], strict=True))
-    times, values = np.empty(len(blocks)), np.empty(len(blocks))
+    times, values, noise = (np.empty(len(blocks)) for _ in range(3))
     for i, (start, end) in enumerate(blocks):
         if end - start < 5:
             middle = (start + end - 1) // 2
-            times[i], values[i] = t[middle], y[middle]
+            times[i], values[i], noise[i] = t[middle], y[middle], 1 / weights[middle]
             continue
         times[i] = t[start:end].mean()
         unit = (t[end - 1] - t[start]) / 2
         design = np.vander((t[start:end] - times[i]) / unit, 3, increasing=True)
+        shares = np.linalg.pinv(design * weights[start:end, None])[0]
+        noise[i] = np.sqrt(shares @ shares)
         level = y[start]
-        values[i] = level + np.linalg.lstsq(design, y[start:end] - level, rcond=None)[0][0]
+        values[i] = level + shares @ (weights[start:end] * (y[start:end] - level))
     note = (
         f"The series has {total} points; laws were fitted to {len(blocks)} that stand for them "
         "(local averages or samples), and R2 refers to those."
     )
-    return Trajectory(times, values), (note,)
+    reduced = Trajectory(times, values)
+    if trajectory.sigma is not None:
+        errors = trajectory.sigma * noise
+        reduced = reduced.with_errors(errors, typical(errors))
+    return reduced, (note,)
 
 
 # --- what to be wary of ----------------------------------------------------------

@@ -36,7 +36,8 @@ def weighting(
     """Judges the noise by the best law.
 
     Args:
-      data: the series in the units of the user, times counted from the first of each.
+      data: the series in the units of the user, times counted from the first of each; values
+        count alike, or by their known errors of measurement.
       ranked: the law that explains them best and its score, in these units; or none.
       robust: whether points far from the law shall count less.
       starts: the first time of each series, to name points by their times.
@@ -45,11 +46,15 @@ def weighting(
     linear = None if fit is None or fit.diverged else linearized(data, fit)
     if linear is None:
         return Weighting(None, ())
-    found = outliers(linear)
+    sigma = None if data.sigma is None else data.sigma / data.spread
+    found = outliers(linear, sigma or 0.0)
     kept = np.ones(data.count, bool)
     kept[[outlier.place for outlier in found]] = False
     if robust:
-        return Weighting(huber_noise(linear), _named(data, kept, robust, starts))
+        noise = huber_noise(linear, sigma) / data.weights
+        return Weighting(noise, _named(data, kept, robust, starts))
+    if sigma is not None:
+        return Weighting(None, _named(data, kept, robust, starts))
     noise = growing_noise(data.y + linear.residual * data.spread, linear, kept)
     if noise is None:
         return Weighting(None, _named(data, kept, robust, starts))

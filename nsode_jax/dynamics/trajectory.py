@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 MIN_POINTS = 8
 LARGEST = 1e150  # Squares of values must stay finite,
@@ -27,6 +27,8 @@ class Trajectory:
       y: observed values, finite.
       noise: how noisy each value is relative to the others, positive; None if all
         are alike. A value counts as 1 / noise^2 in fits.
+      sigma: standard deviation of a measurement whose noise is 1, in units of y, where it
+        is known; None where it has to be estimated.
 
     Raises:
       TrajectoryError: if the arrays are not that.
@@ -35,6 +37,7 @@ class Trajectory:
     t: Float[np.ndarray, " time"]
     y: Float[np.ndarray, " time"]
     noise: Float[np.ndarray, " time"] | None = None
+    sigma: float | None = None
 
     def __post_init__(self):
         for name in ("t", "y", "noise"):
@@ -54,18 +57,39 @@ class Trajectory:
             self.noise.shape != self.t.shape or not (0 < self.noise).all()
         ):
             raise TrajectoryError("A trajectory's noise must be positive, one for each value.")
+        if self.sigma is not None and not 0 < self.sigma < np.inf:
+            raise TrajectoryError("A trajectory's measurement error must be positive and finite.")
 
     @property
     def weights(self) -> Float[np.ndarray, " time"]:
         """1 / noise: what residuals are multiplied by; ones if all values are alike."""
         return np.ones(self.t.size) if self.noise is None else 1.0 / self.noise
 
+    @property
+    def errors(self) -> Float[np.ndarray, " time"] | None:
+        """Known standard deviation of each measurement, in units of y; None if unknown."""
+        return None if self.sigma is None else self.sigma / self.weights
+
+    def with_errors(self, errors: Float[np.ndarray, " time"], sigma: float) -> "Trajectory":
+        """The same with known standard deviations, as multiples of one of them."""
+        noise = errors / sigma
+        alike = (np.abs(noise - 1.0) <= CONSTANT_RELATIVE_RANGE).all()
+        return Trajectory(self.t, self.y, None if alike else noise, sigma)
+
     def __len__(self) -> int:
         return self.t.size
 
 
+def typical(errors: Float[np.ndarray, " observations"]) -> float:
+    """The standard deviation that, if all had it, would tell as much of their mean."""
+    return float(1 / np.sqrt(np.mean(errors**-2.0)))
+
+
 def clean(
-    t: Iterable[Any], y: Iterable[Any], fewest: int = MIN_POINTS
+    t: Iterable[Any],
+    y: Iterable[Any],
+    fewest: int = MIN_POINTS,
+    sigma: Iterable[Any] | float | None = None,
 ) -> tuple[Trajectory, tuple[str, ...]]:
     """Makes a trajectory of raw times and values, and says what was done to them.
 
@@ -78,27 +102,30 @@ def clean(
         or a column of pandas.
       y: values `[time]`: numbers, likewise.
       fewest: points that must remain; less than `MIN_POINTS` for one of several series.
+      sigma: standard deviations of the measurements `[time]`, in units of y, or one for all;
+        None if unknown. A row without one is dropped, a repeated time is averaged by them.
 
     Returns:
       The trajectory, and one sentence for each thing that was done.
 
     Raises:
       TrajectoryError: if fewer than `fewest` points remain, if the values are
-        constant, or if values or times are too large or too close together to
-        compute with in float64.
+        constant, if values or times are too large or too close together to compute with
+        in float64, or if a standard deviation is not positive and finite.
     """
     (t, notes), y = _as_times(t), _as_floats(_as_vector(y, "values"), "values")
     if t.shape != y.shape:
         raise TrajectoryError(f"There are {t.size} times but {y.size} values.")
-
     usable = np.isfinite(t) & np.isfinite(y)
+    errors = np.ones(t.size) if sigma is None else _as_errors(sigma, usable)
+    usable &= ~np.isnan(errors)
     dropped = t.size - int(usable.sum())
     if dropped:
+        what = "time or value" if sigma is None else "time, value or measurement error"
         notes.append(
-            f"{dropped} of {count(t.size, 'row')} dropped: time or value is missing, NaN or "
-            "infinite."
+            f"{dropped} of {count(t.size, 'row')} dropped: {what} is missing, NaN or infinite."
         )
-        t, y = t[usable], y[usable]
+        t, y, errors = t[usable], y[usable], errors[usable]
     _require_enough(t.size, fewest, f"after {count(dropped, 'row')} dropped" if dropped else "")
     _require_computable(t, "times")
     _require_computable(y, "values")
@@ -106,7 +133,7 @@ def clean(
     steps = np.diff(t)
     if (steps < 0).any():
         order = np.argsort(t, kind="stable")
-        t, y = t[order], y[order]
+        t, y, errors = t[order], y[order], errors[order]
         notes.append(
             "Times were in decreasing order; the rows were put in increasing order."
             if (steps <= 0).all()
@@ -118,13 +145,14 @@ def clean(
     new = np.diff(t) > 2 * np.finfo(float).eps * np.maximum(np.abs(t[1:]), np.abs(t[:-1]))
     group = np.concatenate([[0], np.cumsum(new)])
     if group[-1] + 1 < t.size:
-        size = np.bincount(group)
+        size, weights = np.bincount(group), errors**-2.0
         notes.append(
             f"{count(int((size > 1).sum()), 'time')} occurred more than once; the values of a "
             f"repeated time were averaged ({t.size} rows became {size.size})."
         )
         t = t[np.concatenate([[True], new])]
-        y = np.bincount(group, weights=y) / size
+        weight = np.bincount(group, weights=weights)
+        y, errors = np.bincount(group, weights=weights * y) / weight, 1 / np.sqrt(weight)
         _require_enough(t.size, fewest, "with different times")
 
     if np.ptp(y) <= CONSTANT_RELATIVE_RANGE * np.abs(y).max():
@@ -132,7 +160,10 @@ def clean(
             f"The values are constant (all {y[0]:.6g} up to rounding); a series that does not "
             "change does not tell its law."
         )
-    return Trajectory(t, y), tuple(notes)
+    series = Trajectory(t, y)
+    if sigma is not None:
+        series = series.with_errors(errors, typical(errors))
+    return series, tuple(notes)
 
 
 def elapsed(times: np.ndarray) -> tuple[Float[np.ndarray, " time"], str]:
@@ -259,6 +290,32 @@ def as_written(array: np.ndarray) -> np.ndarray:
     if array.dtype.kind == "f" and array.dtype.itemsize < np.dtype(np.float64).itemsize:
         return array.astype(str).astype(np.float64)
     return array
+
+
+def _as_errors(
+    sigma: Iterable[Any] | float, measured: Bool[np.ndarray, " time"]
+) -> Float[np.ndarray, " time"]:
+    """Standard deviations, one for each value, NaN where none is given."""
+    what = "measurement errors (sigma)"
+    single = isinstance(sigma, str) or not np.iterable(sigma)
+    given: Any = [sigma] if single else sigma
+    errors = _as_floats(_as_vector(given, what), what)
+    if errors.shape != measured.shape:
+        if not single:
+            raise TrajectoryError(
+                f"There are {measured.size} values but {errors.size} measurement errors (sigma)."
+            )
+        if np.isnan(errors).any():
+            raise TrajectoryError("The measurement error (sigma) is not a number.")
+        errors = np.full(measured.shape, errors[0])
+    wrong = np.flatnonzero(measured & ((errors <= 0) | np.isinf(errors)))
+    if wrong.size:
+        where = "" if single else f" in {count(wrong.size, 'row')} (first: row {wrong[0] + 1})"
+        raise TrajectoryError(
+            "Measurement errors (sigma) are standard deviations, which must be positive and "
+            f"finite; got {errors[wrong[0]]:g}{where}."
+        )
+    return errors
 
 
 def _not_numbers(what: str) -> TrajectoryError:

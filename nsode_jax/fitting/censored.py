@@ -26,11 +26,13 @@ def censored_misfit(fit: Fit, data: Dataset) -> float:
     """Minus twice the log-likelihood of the limits (Tobin 1958, Econometrica 26).
 
     The probability that a value with the noise of the others lies on its side of the limit,
-    the solution of the law being the middle. Limits before the first value do not count.
+    the solution of the law being the middle. The noise is what is left of the others, or what
+    their errors of measurement typically are, if that is more. Limits before the first value
+    do not count.
     """
     if not data.limits or fit.diverged:
         return 0.0
-    noise = max(fit.residual_rms, _LEAST_NOISE * data.spread)
+    noise = max(fit.residual_rms, data.sigma or 0.0, _LEAST_NOISE * data.spread)
     total = 0.0
     for limits, y0 in zip(data.limits, fit.y0s, strict=True):
         kept = np.isfinite(limits.limit) & (limits.t >= 0)

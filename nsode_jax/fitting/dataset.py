@@ -59,6 +59,11 @@ class Dataset:
         return np.concatenate([trajectory.weights for trajectory in self.trajectories])
 
     @property
+    def sigma(self) -> float | None:
+        """Known standard deviation of a measurement whose weight is 1, in units of y, or None."""
+        return self.trajectories[0].sigma
+
+    @property
     def count(self) -> int:
         """Number of observations."""
         return self.y.size

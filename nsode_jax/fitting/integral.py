@@ -56,6 +56,7 @@ def integral_form(data: Dataset) -> Regression:
         floor=INTERPOLATION_FLOOR,
         exact=False,
         y0s=tuple(y0 for _, _, y0 in curves),
+        sigma=None if data.sigma is None else data.sigma / data.spread,
     )
 
 
@@ -79,7 +80,7 @@ def _quadrature(
     if not clean:
         half = np.diff(t)[:, None] / 2  # [intervals, 1]
         times = (t[:-1, None] + half * (1 + points)).ravel()
-        smooth = monotone_curve(t, y)(np.concatenate([t[:1], times]))
+        smooth = monotone_curve(t, y, trajectory.weights)(np.concatenate([t[:1], times]))
         return smooth[1:], half * weights, float(smooth[0])
     # A steep transient between few points is a straight piece of the path (t, y).
     steps = np.hypot(np.diff(t) / np.ptp(t), np.diff(y) / np.ptp(y))

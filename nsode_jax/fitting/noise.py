@@ -56,12 +56,17 @@ class Outlier(NamedTuple):
     deviation: float
 
 
-def outliers(linear: Linearized) -> tuple[Outlier, ...]:
+def outliers(linear: Linearized, sigma: float = 0.0) -> tuple[Outlier, ...]:
     """Points whose deviation has no place in normal noise, most deviating first.
 
     Each is judged by a fit to the others, the deleted residual, with Bonferroni's
     correction for the number of points (Cook and Weisberg 1982, Residuals and Influence in
     Regression, section 2.2.2). The worst is left out and the others judged again.
+
+    Args:
+      linear: the fit.
+      sigma: standard deviation of the noise, in units of the residuals, if it is known. What
+        it accounts for is no outlier, nor is what has a place among the others.
     """
     if linear.rms < _CLEAN:
         return ()
@@ -77,8 +82,11 @@ def outliers(linear: Linearized) -> tuple[Outlier, ...]:
         squares = np.maximum(residual @ residual - residual**2 / room, 1e-300)
         deviations = np.abs(residual) / np.sqrt(room * squares / freedom)
         worst = int(deviations.argmax())
-        chance = 2 * kept.sum() * float(stats.t.sf(deviations[worst], freedom))
-        if chance > SIGNIFICANCE:
+        chance = float(stats.t.sf(deviations[worst], freedom))
+        if sigma:
+            known = np.abs(residual[worst]) / (math.sqrt(room[worst]) * sigma)
+            chance = max(chance, float(stats.norm.sf(known)))
+        if 2 * kept.sum() * chance > SIGNIFICANCE:
             break
         place = int(np.flatnonzero(kept)[worst])
         found.append(Outlier(place, float(deviations[worst] * math.sqrt(room[worst]))))
@@ -125,11 +133,11 @@ def growing_noise(
     return noise
 
 
-def huber_noise(linear: Linearized) -> _Observations:
-    """Standard deviations under which least squares are Huber's robust fit, at least 1.
+def huber_noise(linear: Linearized, sigma: float | None = None) -> _Observations:
+    """Factors of the noise under which least squares are Huber's robust fit, at least 1.
 
-    Iteratively reweighted least squares of the linearized law; the scale is the median
-    absolute residual.
+    Iteratively reweighted least squares of the linearized law; the scale is the standard
+    deviation of the noise if it is known, or else that of the median absolute residual.
     """
     residual, jacobian = linear.residual, linear.jacobian
     noise = np.ones(residual.size)
@@ -137,7 +145,7 @@ def huber_noise(linear: Linearized) -> _Observations:
     for _ in range(_ITERATIONS):
         step = np.linalg.lstsq(jacobian / noise[:, None], residual / noise, rcond=1e-9)[0]
         left = np.abs(residual - jacobian @ step)
-        scale = share * float(np.median(left)) / _NORMAL_MAD
+        scale = share * float(np.median(left)) / _NORMAL_MAD if sigma is None else sigma
         if scale == 0.0:
             break
         noise = np.sqrt(np.maximum(left / (_HUBER * scale), 1.0))

@@ -29,6 +29,7 @@ class Regression:
       floor: root mean square that the form itself leaves undecided, in these units.
       exact: whether it tells laws apart that the solutions do not.
       y0s: initial value of each series, to start a trajectory fit from.
+      sigma: standard deviation of an observation, in units of the target, if it is known.
     """
 
     nodes: Float[np.ndarray, " nodes"] | Float[np.ndarray, "variables nodes"]
@@ -39,6 +40,7 @@ class Regression:
     floor: float
     exact: bool
     y0s: tuple[float, ...]
+    sigma: float | None = None
 
     @property
     def size(self) -> float:

@@ -52,7 +52,10 @@ class AffineView:
     def apply(self, trajectory: Trajectory) -> Trajectory:
         """The trajectory in the view's variables, (s, z); measurement weights are relative."""
         return Trajectory(
-            (trajectory.t - self.t0) / self.c, (trajectory.y - self.b) / self.a, trajectory.noise
+            (trajectory.t - self.t0) / self.c,
+            (trajectory.y - self.b) / self.a,
+            trajectory.noise,
+            None if trajectory.sigma is None else trajectory.sigma / self.a,
         )
 
     def inverse(self) -> AffineView:

@@ -21,16 +21,19 @@ _CLEAN_NEIGHBOURS = 1e-4
 
 
 def monotone_curve(
-    t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"]
+    t: Float[np.ndarray, " time"],
+    y: Float[np.ndarray, " time"],
+    weights: Float[np.ndarray, " time"] | None = None,
 ) -> Callable[[np.ndarray], np.ndarray]:
     """A monotone smooth curve through the data, within their range.
 
-    Solutions of a scalar autonomous ODE are monotone, so wiggles are noise.
+    Solutions of a scalar autonomous ODE are monotone, so wiggles are noise. Residuals are
+    multiplied by the weights, if there are any.
     """
     scaled = (t - t[0]) / (t[-1] - t[0])
     level, size = y.mean(), y.std() or 1.0
     values = (y - level) / size
-    smoothed = _smoothing_spline_values(scaled, values)
+    smoothed = _smoothing_spline_values(scaled, values, weights)
     if np.sqrt(np.mean((smoothed - values) ** 2)) > _CLEAN:
         curve = CubicSpline(scaled, smoothed, bc_type="natural")
     else:  # The data are clean, and interpolation is more exact.
@@ -45,11 +48,14 @@ def monotone_curve(
 
 
 def _smoothing_spline_values(
-    t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"]
+    t: Float[np.ndarray, " time"],
+    y: Float[np.ndarray, " time"],
+    weights: Float[np.ndarray, " time"] | None = None,
 ) -> Float[np.ndarray, " time"]:
     """The cubic smoothing spline at the data, smoothed by generalized cross-validation.
 
-    Reinsch's form: (R + p Q'Q) g = Q'y, x = y - p Q g, with banded matrices. Degrees
+    Reinsch's form: (R + p Q'VQ) g = Q'y, x = y - p V Q g, with banded matrices, V being
+    1 / weights^2. Degrees
     of freedom count 1.4 times in the criterion, which keeps it from following the
     noise of short series. SciPy's `make_smoothing_spline` fails on uneven times
     ("ill-posed"); dense decompositions are slow where BLAS threads share few cores.
@@ -57,18 +63,22 @@ def _smoothing_spline_values(
     Args:
       t: times from 0 to 1, at least 4, shape [time].
       y: values, shape [time].
+      weights: what residuals are multiplied by, shape [time]; None for ones.
     """
+    size = 1.0 if weights is None else np.sqrt(np.mean(weights**2))
+    weights = np.ones(t.size) if weights is None else np.asarray(weights / size)
+    variance, inner = weights**-2.0, t.size - 2
     step = np.diff(t)
     before, after = 1 / step[:-1], 1 / step[1:]
     q = np.stack([before, -before - after, after])  # Column j of Q, rows j, j+1, j+2.
-    inner = t.size - 2
+    near = [variance[row : row + inner] for row in range(3)]
     gram = np.zeros((3, inner))  # R, upper bands: [2] diagonal, [1] and [0] above it.
     gram[2] = (step[:-1] + step[1:]) / 3
     gram[1, 1:] = step[1:-1] / 6
-    rough = np.zeros((3, inner))  # Q'Q likewise.
-    rough[2] = (q**2).sum(axis=0)
-    rough[1, 1:] = q[1, :-1] * q[0, 1:] + q[2, :-1] * q[1, 1:]
-    rough[0, 2:] = q[2, :-2] * q[0, 2:]
+    rough = np.zeros((3, inner))  # Q'VQ likewise.
+    rough[2] = (q**2 * near).sum(axis=0)
+    rough[1, 1:] = q[1, :-1] * q[0, 1:] * near[1][:-1] + q[2, :-1] * q[1, 1:] * near[2][:-1]
+    rough[0, 2:] = q[2, :-2] * q[0, 2:] * near[2][:-2]
     right = q[0] * y[:-2] + q[1] * y[1:-1] + q[2] * y[2:]
 
     best, smoothed = np.inf, y
@@ -84,10 +94,11 @@ def _smoothing_spline_values(
         curvature = inverse @ right
         residual = np.zeros(t.size)
         for row in range(3):
-            residual[row : row + inner] += penalty * q[row] * curvature
+            residual[row : row + inner] += penalty * near[row] * q[row] * curvature
         freedom = 1 - 1.4 * (1 - penalty * trace / t.size)
-        if freedom > 0.01 and (residual**2).mean() / freedom**2 < best:
-            best, smoothed = (residual**2).mean() / freedom**2, y - residual
+        left = ((weights * residual) ** 2).mean()
+        if freedom > 0.01 and left / freedom**2 < best:
+            best, smoothed = left / freedom**2, y - residual
     return smoothed
 
 

@@ -95,8 +95,9 @@ def fit_trajectories(
 def covariance(data: Dataset, fit: Fit) -> Float[np.ndarray, "constants constants"] | None:
     """Covariance of the constants of a fitted law, from the linearized solution.
 
-    Noise is taken as independent; its variance is the weighted sum of squares over the
-    degrees of freedom.
+    Noise is taken as independent. Its variance is that of the known errors of measurement,
+    which is not made larger where they are too small for the residuals; if they are unknown,
+    the weighted sum of squares over the degrees of freedom.
 
     Returns:
       Shape [constants, constants], zero for those that are not fitted; None where
@@ -113,6 +114,8 @@ def covariance(data: Dataset, fit: Fit) -> Float[np.ndarray, "constants constant
     if singular[-1] < _LEAST_SINGULAR * singular[0]:
         return None
     variance = float(linear.residual @ linear.residual) / linear.freedom
+    if data.sigma is not None:
+        variance = (data.sigma / data.spread) ** 2
     # Of the relative parameters, initial values last.
     root = v.T / singular / size[:, None]
     constants = np.abs(np.array(fit.expression.constants)[free])

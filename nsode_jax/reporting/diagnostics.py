@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.expressions.constants import is_plain
+from nsode_jax.reporting.formatting import probability_text
 from nsode_jax.reporting.result import Candidate
 
 LIKELY = 0.05
@@ -17,6 +19,8 @@ _SAME_CURVE = 0.05
 _POOR_R2 = 0.9
 _UNCERTAIN = 0.5
 _BADLY = 5.0
+_BAD_FIT, _TOO_GOOD_FIT = 0.01, 0.99
+"""Probabilities by chi-squared that are worth a word."""
 
 
 def diagnose(
@@ -29,12 +33,43 @@ def diagnose(
       trajectories: the data they were fitted to.
     """
     best = candidates[0]
+    goodness = _goodness(best, trajectories)
     if best.r2 < _POOR_R2:
         return (
+            *goodness,
             f"The best law explains only {max(best.r2, 0.0):.0%} of the variance of the "
             "data; do not trust it: the noise is too large, or no law dy/dt = f(y) fits.",
         )
-    return (*_rivals(candidates, trajectories), *_vague_constants(best), *_prediction(best))
+    return (
+        *goodness,
+        *_rivals(candidates, trajectories),
+        *_vague_constants(best),
+        *_prediction(best),
+    )
+
+
+def _goodness(best: Candidate, trajectories: Sequence[Trajectory]) -> tuple[str, ...]:
+    """A word if the residuals of the best law are not what known errors of measurement give."""
+    sigma, probability = trajectories[0].sigma, best.goodness_of_fit
+    if sigma is None or math.isnan(probability) or _BAD_FIT <= probability <= _TOO_GOOD_FIT:
+        return ()
+    count = sum(map(len, trajectories))
+    numbers = sum(not is_plain(constant) for constant in best.expression.constants)
+    freedom = count - numbers - len(trajectories)
+    ratio = best.residual_rms / sigma * math.sqrt(count / freedom)
+    found = (
+        f"the residuals of the best law are {ratio:.2g} times the measurement errors (chi-squared "
+        f"{ratio**2 * freedom:.3g} for {freedom} degrees of freedom, probability "
+        f"{probability_text(probability)})"
+    )
+    if probability > _TOO_GOOD_FIT:
+        return (f"The measurement errors seem too large: {found}.",)
+    return (
+        f"The measurement errors do not account for the data: {found}. They are too small, or no "
+        "law that was found is right. The standard errors of the constants follow from the "
+        f"measurement errors as given; those from the residuals would be {ratio:.2g} times as "
+        "large.",
+    )
 
 
 def _rivals(candidates: Sequence[Candidate], trajectories: Sequence[Trajectory]) -> tuple[str, ...]:

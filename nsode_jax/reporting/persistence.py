@@ -2,13 +2,13 @@
 
     {"format": "nsode_jax discovery", "version": 2, "seconds": 12.3, "notes": [...],
      "tried": ["187 named laws", ...],
-     "trajectories": [{"t": [...], "y": [...], "noise": null}],
+     "trajectories": [{"t": [...], "y": [...], "noise": null, "sigma": null}],
      "candidates": [{"formula": "0.53*y - 0.0008*y**2", "y0s": [9.6], ...}, ...]}
 
 Formulas are text that only the package's own parser reads. JSON knows no NaN and no
 infinity: they are the strings "nan", "inf" and "-inf". Files of version 1 are read too:
 they call a probability a weight, and know neither the noise of a value nor the origin of
-a law. Files without `tried` are older than it.
+a law. Files without `tried`, `sigma` or `goodness_of_fit` are older than these.
 """
 
 from __future__ import annotations
@@ -103,6 +103,7 @@ def _encode_trajectory(trajectory: Trajectory) -> dict[str, Any]:
         "t": trajectory.t.tolist(),
         "y": trajectory.y.tolist(),
         "noise": noise if noise is None else [_encode(value) for value in noise],
+        "sigma": trajectory.sigma,
     }
 
 
@@ -126,6 +127,7 @@ def _encode_candidate(candidate: Candidate) -> dict[str, Any]:
         "converged": bool(candidate.converged),
         "probability": _encode(candidate.probability),
         "held_out_rms": _encode(candidate.held_out_rms),
+        "goodness_of_fit": _encode(candidate.goodness_of_fit),
         "covariance": covariance
         if covariance is None
         else [[_encode(value) for value in row] for row in covariance],
@@ -227,7 +229,9 @@ def _decode_trajectory(value: Any, where: str) -> Trajectory:
     entry = _dictionary(value, where)
     t, y = (_field(entry, name, _list(_finite), where) for name in ("t", "y"))
     noise = _optional(entry, "noise", _list(_number), where)
-    return Trajectory(np.array(t), np.array(y), noise if noise is None else np.array(noise))
+    noise = noise if noise is None else np.array(noise)
+    sigma = _optional({"sigma": None, **entry}, "sigma", _number, where)
+    return Trajectory(np.array(t), np.array(y), noise, sigma)
 
 
 def _decode_candidate(value: Any, where: str, trajectories: int) -> Candidate:
@@ -249,6 +253,7 @@ def _decode_candidate(value: Any, where: str, trajectories: int) -> Candidate:
     if len(observed) != 2:
         raise DiscoveryFileError(f"{where}.observed is not the smallest and the largest value")
     numbers = ("r2", "residual_rms", "score", "log_probability", "probability", "held_out_rms")
+    numbers, entry = (*numbers, "goodness_of_fit"), {"goodness_of_fit": "nan", **entry}
     return Candidate(
         expression=expression,
         y0s=y0s,

@@ -53,6 +53,7 @@ from nsode_jax.reporting.result import Candidate, Result
 from nsode_jax.reporting.text import (
     candidate_table,
     constants_as_shown,
+    goodness_text,
     start_text,
     tried_text,
 )
@@ -177,7 +178,8 @@ def _law(result: Result, names: _Names) -> list[Block]:
             f"y is {names.value}, t is {names.time}. The fitted solution starts at {listed}."
         ),
         Paragraph(
-            f"R² = {r2_text(best.r2)}; residual (root mean square) {best.residual_rms:.3g}; "
+            f"R² = {r2_text(best.r2)}; residual (root mean square) {best.residual_rms:.3g}"
+            f"{goodness_text(best)}; "
             f"probability {probability_text(best.probability)}."
         ),
         *_name(best, names),

@@ -42,6 +42,8 @@ class Candidate:
       held_out_rms: the same over the last quarter of each series, predicted by a fit
         without it, and over the first; inf if the solution does not reach it, NaN
         where this was not tried. It takes no part in the ranking.
+      goodness_of_fit: probability, by chi-squared, that a right law leaves residuals as large
+        as these, or larger, where errors of measurement are known; NaN where not.
       covariance: of the constants, in the order of `expression.constants`, shape
         [constants, constants]; zero for those that were not fitted (the 2 of a
         square). None where the data do not determine them.
@@ -62,6 +64,7 @@ class Candidate:
     converged: bool = False
     probability: float = math.nan
     held_out_rms: float = math.nan
+    goodness_of_fit: float = math.nan
     # Arrays can be neither compared nor hashed; the fit tells laws apart without them.
     covariance: Float[np.ndarray, "constants constants"] | None = dataclasses.field(
         default=None, compare=False
@@ -171,8 +174,9 @@ class Candidate:
     def confidence_intervals(self) -> tuple[tuple[float, float], ...]:
         """(low, high) of each constant that hold its true value with 95% probability.
 
-        From the linearized fit, noise taken as independent and equally large, and
-        given that the law has the right form.
+        From the linearized fit, noise taken as independent, as large as the errors of
+        measurement say, or else as the residuals do, and given that the law has the right
+        form.
         """
         return uncertainty.confidence_intervals(self.expression.constants, self.standard_errors)
 

@@ -14,6 +14,7 @@ _FIELDS = (
     "r2",
     "residual_rms",
     "held_out_rms",
+    "goodness_of_fit",
     "probability",
     "score",
     "log_probability",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from nsode_jax.expressions.operators import OPERATORS
@@ -173,8 +174,15 @@ def fit_text(candidate: Candidate, time: str = "t", value: str = "y") -> str:
     more = f" (and {others} more trajector{'y' if others == 1 else 'ies'})" if others else ""
     return (
         f"{start_text(candidate, 0, time, value)}{more}, R² = {r2_text(candidate.r2)}, "
-        f"residual {candidate.residual_rms:.3g}"
+        f"residual {candidate.residual_rms:.3g}{goodness_text(candidate)}"
     )
+
+
+def goodness_text(candidate: Candidate) -> str:
+    """, goodness of fit 42% (chi-squared), if it is known."""
+    if math.isnan(candidate.goodness_of_fit):
+        return ""
+    return f", goodness of fit {probability_text(candidate.goodness_of_fit)} (chi-squared)"
 
 
 def start_text(candidate: Candidate, trajectory: int, time: str = "t", value: str = "y") -> str:

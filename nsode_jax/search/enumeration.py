@@ -28,7 +28,7 @@ from nsode_jax.fitting.scaling import AffineView
 from nsode_jax.fitting.starts import spread_guesses
 from nsode_jax.search.sources import UNRESTRICTED, Proposal, Proposals, Restriction
 from nsode_jax.selection.prior import written_log_prior
-from nsode_jax.selection.score import NUMBER_COST, misfit
+from nsode_jax.selection.score import NUMBER_COST, draft_misfit
 
 _COARSE_NODES = 24
 _COARSE_ITERATIONS = 8
@@ -107,7 +107,7 @@ def _view(data: Dataset) -> AffineView:
 
 def _coarse(data: Dataset, form: Regression) -> Regression:
     """The data at few points, in the form that is the more exact."""
-    derivative = derivative_form(data, _COARSE_NODES)
+    derivative = derivative_form(data, _COARSE_NODES) if form.exact else None
     return form.coarsened(_COARSE_NODES) if derivative is None else derivative
 
 
@@ -156,7 +156,8 @@ def _screen(
         errors[batch.guesses] = batch.residuals
         for guess, constants in zip(batch.guesses, batch.laws(packed.guesses), strict=True):
             fitted[guess] = constants
-    scores = misfit(errors, regression.count, max(_COARSE_FLOOR, regression.floor)) + packed.costs
+    floor = max(_COARSE_FLOOR, regression.floor)
+    scores = draft_misfit(errors, regression, floor) + packed.costs
     best: dict[int, Expression] = {}
     for i in np.argsort(scores, kind="stable"):
         if len(best) == kept or not math.isfinite(scores[i]):

@@ -23,7 +23,19 @@ Not all of r is noise: log(r^2) stands for log(r^2 + F^2) + (m / n) log((r^2 + f
 solver's tolerance, a sensor's drift, a curve that nearly is the right one), smooth over the
 whole series, and counts as m observations. Otherwise long formulas would be bought with
 digits that nobody measured. Below f, the precision of the data (`residual_floor`), nothing
-counts. p is the prior probability of the form of the law (`prior`), to which `EDGE_COST`
+counts.
+
+Where the errors of measurement are known, v is their variance s^2, and (n - s) log(r^2) gives
+way to chi^2 = n r^2 / s^2, minus twice the logarithm of the likelihood. It is no more than
+n - s for a law as good as the data ask for, and what a longer law gains below that is what
+chance gives. Beyond n - s the errors are larger than was said, or the law is wrong; then v is
+what it would have to be, r^2, and minus twice the logarithm is (n - s) (1 + log(chi^2 / (n - s))),
+which continues it. On simulated laws, with the noise that they were given as known
+(`evaluation.calibration`), this states probabilities slightly better than chi^2 throughout
+(a logarithmic loss of 1.452 against 1.463 of 144 problems, and of 1.469 without knowing the
+noise), and it does not fail where somebody's errors are too small.
+
+p is the prior probability of the form of the law (`prior`), to which `EDGE_COST`
 adds.
 
 Constants and the form are those of the law in arbitrary units (`in_arbitrary_units`).
@@ -46,6 +58,7 @@ from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.censored import censored_misfit
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit
+from nsode_jax.fitting.goodness import goodness_of_fit
 from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.trajectory_fitting import autocorrelation
 from nsode_jax.selection.complexity import fitted_exponents, in_arbitrary_units, tangents
@@ -74,6 +87,9 @@ stated probabilities right for simulated laws (`evaluation.calibration`)."""
 
 _SIGNIFICANT = 2.33
 """Standard deviations: one in a hundred by chance."""
+
+_ACCOUNTED_FOR = 0.05
+"""Chi-squared's probability above which errors of measurement account for residuals."""
 
 _OVERFLOW = 1e100
 
@@ -136,14 +152,20 @@ def evidence(
     """The score without the prior of the law's form; arguments as of `score`."""
     floor = form.floor if floor is None else floor
     determined = [share * value for value in information(expression, form)]
-    return laplace(relative_rms, determined, share * form.count, len(form.y0s), floor) + (
+    count, series = share * form.count, len(form.y0s)
+    return laplace(relative_rms, determined, count, series, floor, form.sigma) + (
         sum(math.log(abs(exponent)) ** 2 for exponent in fitted_exponents(expression))
         + NUMBER_COST * sum(not is_plain(c) for c in expression.constants)
     )
 
 
 def laplace(
-    relative_rms: float, information: Sequence[float], count: float, series: int, floor: float
+    relative_rms: float,
+    information: Sequence[float],
+    count: float,
+    series: int,
+    floor: float,
+    sigma: float | None = None,
 ) -> float:
     """Minus twice the logarithm of the evidence by Laplace's approximation (see above).
 
@@ -153,15 +175,20 @@ def laplace(
       count: number of independent observations.
       series: number of series.
       floor: smallest residual that counts, relative likewise.
+      sigma: standard deviation of an observation, relative likewise, if it is known.
     """
     observations = max(count - series, 1.0)
     freedom = max(observations - len(information), 1)
     variance = (relative_rms**2 + floor**2) * count / freedom
+    if sigma is not None:
+        variance = max(variance, sigma**2)
     occam = sum(
         math.log1p(1 / (variance / (_PRIOR_WIDTH**2 * value) + 1 / count))
         for value in information
         if value > 0
     )
+    if sigma is not None:
+        return float(known_misfit(relative_rms, count, observations, sigma)) + occam
     return observations / count * float(misfit(relative_rms, count, floor)) + occam
 
 
@@ -204,6 +231,33 @@ def misfit(
     return np.where(np.isfinite(square), value, np.inf)
 
 
+def known_misfit(
+    relative_rms: Float[np.ndarray, "*laws"] | float, count: float, expected: float, sigma: float
+) -> Float[np.ndarray, "*laws"]:
+    """The same where the errors of measurement are known (see above).
+
+    Args:
+      relative_rms: residual divided by the standard deviation of the data.
+      count: number of independent observations.
+      expected: chi-squared of a law as good as the data ask for.
+      sigma: standard deviation of an observation, relative likewise.
+    """
+    with np.errstate(invalid="ignore"):
+        chi_squared = count * np.square(relative_rms) / sigma**2
+        beyond = np.maximum(chi_squared / expected, 1.0)
+        value = expected * np.log(beyond) + chi_squared / beyond
+    return np.where(np.isfinite(chi_squared), value, np.inf)
+
+
+def draft_misfit(
+    relative_rms: Float[np.ndarray, "*laws"], form: Regression, floor: float
+) -> Float[np.ndarray, "*laws"]:
+    """Of many residuals in a form, with errors of measurement known or not."""
+    if form.sigma is None:
+        return misfit(relative_rms, form.count, floor)
+    return known_misfit(relative_rms, form.count, form.count, form.sigma)
+
+
 def scores(fits: Sequence[Fit], data: Dataset, form: Regression, share: float = 1.0) -> list[float]:
     """The score of each fit, lower is better; inf for those that diverge."""
     floor, nearby = residual_floor(data, form), _nearby(data)
@@ -222,7 +276,7 @@ def independent_share(fits: Sequence[Fit], data: Dataset) -> float:
     next, by a sensor's drift or because no law at hand is quite right, n observations tell
     as much as n (1 - a) / (1 + a) independent ones, a being the autocorrelation (Bayley and
     Hammersley 1946, J. R. Stat. Soc. Suppl. 8). Residuals below `SYSTEMATIC` count less
-    anyway.
+    anyway, and those that known errors of measurement account for count in full.
 
     Args:
       fits: the best of all; the one with the least autocorrelation decides.
@@ -231,6 +285,8 @@ def independent_share(fits: Sequence[Fit], data: Dataset) -> float:
     alike = 1.0
     for fit in fits:
         if fit.diverged or fit.residual_rms <= SYSTEMATIC * data.spread:
+            return 1.0
+        if goodness_of_fit(data, fit) > _ACCOUNTED_FOR:
             return 1.0
         alike = min(alike, autocorrelation(data, fit))
     if alike * math.sqrt(data.count) < _SIGNIFICANT:
