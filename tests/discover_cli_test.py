@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import nsode_jax.discover as cli
+from nsode_jax.console import terminal
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.modeling.pretrained import WeightsError
@@ -147,10 +148,10 @@ class Terminal(io.StringIO):
 
 
 def test_a_terminal_shows_the_share_that_is_done(calls, monkeypatch, capsys):
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
     assert cli.main([str(YEAST)]) == 0
-    shown = re.sub(r"\[ *[\d.]+ s\]", "[s]", terminal.getvalue())
+    shown = re.sub(r"\[ *[\d.]+ s\]", "[s]", screen.getvalue())
     assert shown == (
         "[s] loading\n[s] decoding\r[s] decoding  50%\r[s] decoding     \n"
         "[s] fitting\n[s] done, 3 candidates\n"
@@ -174,18 +175,18 @@ def test_a_message_after_progress_has_a_line_of_its_own(calls, monkeypatch):
         progress("fitting", 0.25)
         raise pipeline.DiscoveryError("No law.")
 
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setattr(pipeline, "discover", no_law)
     assert cli.main([str(YEAST)]) == 1
-    assert terminal.getvalue().endswith("fitting     \nnsode_jax.discover: No law.\n")
+    assert screen.getvalue().endswith("fitting     \nnsode_jax.discover: No law.\n")
 
 
 def test_notes_are_broken_between_words_on_a_terminal(monkeypatch):
     note = "word " * 40
-    assert cli._remark("note", note) == "note: " + note
-    monkeypatch.setattr(cli, "_columns", lambda: 80)
-    lines = cli._remark("note", note).splitlines()
+    assert terminal.remark("note", note) == "note: " + note
+    monkeypatch.setattr(terminal, "columns", lambda: 80)
+    lines = terminal.remark("note", note).splitlines()
     assert len(lines) == 3 and all(len(line) <= 80 for line in lines)
     assert lines[0].startswith("note: word") and lines[1].startswith("      word")
 

@@ -29,6 +29,7 @@ ROOMS = (
     "reporting",
     "discovery",
     "evaluation",
+    "console",
     "config",
 )
 COMMANDS = ("train", "generate", "discover", "evaluate")

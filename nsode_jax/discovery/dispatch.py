@@ -6,9 +6,10 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from nsode_jax.discovery import pipeline, systems
+from nsode_jax.discovery import own_constants, pipeline, systems
 from nsode_jax.reporting.discovery import Discovery
-from nsode_jax.reporting.system_result import SystemDiscovery
+from nsode_jax.reporting.form_discovery import FormDiscovery
+from nsode_jax.reporting.system_discovery import SystemDiscovery
 
 
 @overload
@@ -17,6 +18,8 @@ def discover(
 ) -> SystemDiscovery: ...
 @overload
 def discover(t: Any, y: Any, *, order: Literal[2], **options: Any) -> SystemDiscovery: ...
+@overload
+def discover(t: Any, y: Any, *, constants: Literal["own"], **options: Any) -> FormDiscovery: ...
 @overload
 def discover(t: Any, y: Any, **options: Any) -> Discovery: ...
 
@@ -28,8 +31,9 @@ def discover(
     explicit_time: bool = False,
     order: int = 1,
     inputs: Any = None,
+    constants: str = "common",
     **options: Any,
-) -> Discovery | SystemDiscovery:
+) -> Discovery | SystemDiscovery | FormDiscovery:
     """Finds the laws behind measured series.
 
     Args:
@@ -39,12 +43,24 @@ def discover(
       explicit_time: whether laws may depend on the time too.
       order: 2 for d²y/dt² = f(y, v), where only positions are measured.
       inputs: columns of measured inputs that laws may depend on.
-      options: of `pipeline.discover` for one quantity with dy/dt = f(y), else of
-        `systems.discover_system`.
+      constants: "own" for several series of one quantity that share the form of their law,
+        each with constants of its own.
+      options: of `pipeline.discover` for one quantity with dy/dt = f(y), of
+        `own_constants.discover_own_constants`, or of `systems.discover_system`.
 
     Returns:
-      `Discovery` for one quantity with dy/dt = f(y), else `SystemDiscovery`.
+      `Discovery` for one quantity with dy/dt = f(y), `FormDiscovery` for such with constants
+      of their own, else `SystemDiscovery`.
+
+    Raises:
+      ValueError: if constants of their own are asked for what has none.
     """
+    if constants not in ("common", "own"):
+        raise ValueError(f'constants must be "common" or "own", got {constants!r}')
+    if constants == "own":
+        if explicit_time or order != 1 or inputs is not None or _several_quantities(y):
+            raise ValueError("constants of their own are for one quantity with dy/dt = f(y)")
+        return own_constants.discover_own_constants(t, y, **options)
     if not explicit_time and order == 1 and inputs is None and not _several_quantities(y):
         return pipeline.discover(t, y, **options)
     return systems.discover_system(

@@ -117,10 +117,10 @@ def discover(
       ValueError: if an option is not what it should be.
     """
     started = time.monotonic()
-    work = _work(effort, beams, samples)
+    work = work_of(effort, beams, samples)
     own = [Expression.from_infix(law) if isinstance(law, str) else law for law in candidates]
     restriction = Restriction(None if operators is None else frozenset(operators), max_symbols)
-    asked = _sources(sources, weights, work, restriction)
+    asked = sources_named(sources, weights, work, restriction)
     if not (asked or own):
         raise ValueError("without beams, samples and other sources there is no law to try")
     trajectories, notes = read_series(t, y, sigma)
@@ -134,7 +134,7 @@ def discover(
         tuple(units.apply(trajectory) for trajectory in given),
         tuple(limit.rescaled(units.t0, units.c, units.b, units.a) for limit in given.limits),
     )
-    form = _form(data)
+    form = data_form(data)
     if own:
         asked.insert(0, GivenLaws(tuple(_in_working_units(law, units) for law in own)))
     proposals: list[Proposal] = []
@@ -167,7 +167,7 @@ def discover(
         # What was found is where the search goes on; the weights change constants, and the
         # order of the best.
         best = [Proposal(fit.expression, fit.origin) for fit, _ in ranked]
-        ranked = search(weighted, _form(weighted), proposals[: len(own)] + best)
+        ranked = search(weighted, data_form(weighted), proposals[: len(own)] + best)
     ranked = _in_given_units(ranked, units)
     if not ranked or ranked[0][0].diverged:
         raise DiscoveryError(
@@ -184,7 +184,7 @@ def discover(
     return Discovery(found, trajectories, notes, time.monotonic() - started, tuple(tried))
 
 
-def _form(data: Dataset) -> Regression:
+def data_form(data: Dataset) -> Regression:
     """The data as constants are fitted to them.
 
     What is told by digits beyond the errors of measurement is not told.
@@ -218,7 +218,7 @@ def _ranked(
     return rank(fits, data, form)
 
 
-def _work(effort: str, beams: int | None, samples: int | None) -> Effort:
+def work_of(effort: str, beams: int | None, samples: int | None) -> Effort:
     """The effort with what was set by hand.
 
     Raises:
@@ -235,7 +235,7 @@ def _work(effort: str, beams: int | None, samples: int | None) -> Effort:
     return work
 
 
-def _sources(
+def sources_named(
     sources: Sequence[str | CandidateSource],
     weights: str,
     work: Effort,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,14 +21,17 @@ from nsode_jax.dynamics.trajectory import (
 MAX_POINTS = 1200
 """Longer series are reduced to so many points before fitting."""
 
-_MAX_POINTS_IN_ALL = 1200
+MAX_POINTS_IN_ALL = 1200
+"""So many all series of one law keep together."""
+
 _MIN_POINTS_EACH = 24
+_LISTED = 6
 _FEWEST_EACH = 4
 """Of several series: each has an initial value of its own, and a curve through it."""
 
 
 def read_series(
-    t: Any, y: Any, sigma: Any = None
+    t: Any, y: Any, sigma: Any = None, most_in_all: int = MAX_POINTS_IN_ALL
 ) -> tuple[tuple[Trajectory, ...], tuple[str, ...]]:
     """Clean and not too long trajectories of what a user gives as times and values.
 
@@ -37,6 +41,7 @@ def read_series(
       y: values likewise.
       sigma: standard deviations of the measurements: a number, an array [time], for several
         series a list of such; None if unknown.
+      most_in_all: points to which several series together are reduced.
 
     Returns:
       The trajectories, and sentences about what was done to them and what to be
@@ -54,25 +59,36 @@ def read_series(
     times = list(t) if _is_several(t) else [t] * len(y)
     if len(times) != len(y):
         raise TrajectoryError(f"There are {len(times)} series of times but {len(y)} of values.")
-    most = max(_MIN_POINTS_EACH, min(MAX_POINTS, _MAX_POINTS_IN_ALL // len(y)))
+    most = max(_MIN_POINTS_EACH, min(MAX_POINTS, most_in_all // len(y)))
     if len(y) == 1:
         trajectory, notes = _prepare(times[0], y[0], MAX_POINTS, sigma=errors[0])
         return (trajectory,), tuple(notes)
-    trajectories, notes = [], []
+    trajectories: list[Trajectory] = []
+    places: dict[str, list[int]] = {}
     for number, (ti, yi, its) in enumerate(zip(times, y, errors, strict=True), start=1):
         try:
             trajectory, its_notes = _prepare(ti, yi, most, _FEWEST_EACH, sigma=its)
         except TrajectoryError as error:
             raise TrajectoryError(f"Series {number} of {len(y)}: {error}") from None
         trajectories.append(trajectory)
-        notes += [f"Series {number}: {note}" for note in its_notes]
+        for note in its_notes:
+            places.setdefault(note, []).append(number)
     points = sum(map(len, trajectories))
     if points < MIN_POINTS:
         raise TrajectoryError(
             f"All series together have {count(points, 'usable point')}; at least {MIN_POINTS} are "
             "needed."
         )
-    return on_one_scale(trajectories), tuple(notes)
+    return on_one_scale(trajectories), tuple(
+        f"Series {_listed(numbers)}: {note}" for note, numbers in places.items()
+    )
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    """Numbers as a list, which stops after a few."""
+    shown = ", ".join(map(str, numbers[:_LISTED]))
+    more = len(numbers) - _LISTED
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def _is_several(values: Any) -> bool:

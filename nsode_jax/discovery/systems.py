@@ -17,7 +17,8 @@ from nsode_jax.fitting.components import component_forms
 from nsode_jax.fitting.observations import Observations, Run
 from nsode_jax.fitting.progress import Progress, silent
 from nsode_jax.fitting.shooting import SystemFit, covariance
-from nsode_jax.reporting.system_result import SystemCandidate, SystemDiscovery
+from nsode_jax.reporting.system_discovery import SystemDiscovery
+from nsode_jax.reporting.system_result import SystemCandidate
 from nsode_jax.search.combine import CombineConfig, SystemSearch
 from nsode_jax.search.equations import draft_equations, share_terms
 from nsode_jax.search.sparse import SparseConfig
@@ -141,7 +142,7 @@ def _candidates(
             SystemCandidate(
                 system=data.system,
                 laws=fit.laws,
-                starts=fit.starts,
+                states=fit.states,
                 start_times=tuple(float(run.t[0]) for run in data.runs),
                 end_times=tuple(float(run.t[-1]) for run in data.runs),
                 r2=1 - float(left.sum() / spread.sum()),

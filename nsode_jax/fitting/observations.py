@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 
 import numpy as np
 from jaxtyping import Float
@@ -29,6 +30,11 @@ class Run:
 
     def __len__(self) -> int:
         return self.t.size
+
+    def pieces(self, number: int) -> list[slice]:
+        """The rows of so many pieces of about equal size."""
+        edges = np.linspace(0, len(self), number + 1).round().astype(int)
+        return [slice(int(a), int(b)) for a, b in itertools.pairwise(edges)]
 
     @functools.cached_property
     def inputs(self) -> Inputs:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -178,11 +177,6 @@ class _Segment:
         return self.run.y[self.rows]
 
 
-def _cut(run: Run, pieces: int) -> list[_Segment]:
-    edges = np.linspace(0, len(run), pieces + 1).round().astype(int)
-    return [_Segment(run, slice(a, b)) for a, b in pairwise(edges)]
-
-
 class _Problem:
     """Residuals as a function of relative constants and initial states of the segments."""
 
@@ -201,7 +195,7 @@ class _Problem:
         free = np.concatenate([_free(law) for law in laws]).astype(bool)
         free[[tie.place for tie in ties]] = False
         self.free, self.ties = np.flatnonzero(free), ties
-        self.segments = [segment for run in data.runs for segment in _cut(run, segments)]
+        self.segments = [_Segment(run, rows) for run in data.runs for rows in run.pieces(segments)]
         least = SYSTEMATIC_SHARE * data.spread
         self.noise = np.maximum(data.noise if noise is None else noise, least)
         order = data.system.order

@@ -75,7 +75,7 @@ def fit_trajectories(
     converged = False
     try:
         # The smoothed first value may lie beyond a barrier; the measured one may not.
-        for firsts in (y0s, [trajectory.y[0] for trajectory in data]):
+        for firsts in (y0s, [trajectory.y[0] for trajectory in data], problem.from_middles()):
             start = problem.start(firsts)
             problem.residual(start)
             if math.isfinite(problem.best_rms):
@@ -263,6 +263,24 @@ class Problem:
         jacobian *= self.weights[:, None] / self.spread
         return np.nan_to_num(jacobian, nan=0.0, posinf=0.0, neginf=0.0)
 
+    def from_middles(self) -> list[float]:
+        """First values whose solutions pass through a value in the middle of each series.
+
+        Near an unstable fixed point the first values do not tell on which side of it they
+        are, or not well; later ones do. NaN becomes the first value measured.
+        """
+        law = self.law_of(self.constants)
+        back = Program.from_expression(Expression(("neg", *law.prefix), law.variables))
+        firsts = []
+        for trajectory in self.trajectories:
+            middle = (trajectory.y.min() + trajectory.y.max()) / 2
+            place = max(1, int(np.argmin(np.abs(trajectory.y - middle))))
+            elapsed = trajectory.t[place] - trajectory.t[place::-1]
+            solved = self._integrate(back, [trajectory.y[place]], elapsed)
+            first = float(solved[0, -1])
+            firsts.append(first if math.isfinite(first) else float(trajectory.y[0]))
+        return firsts
+
     def linearized(self, parameters: Float[np.ndarray, " parameters"]) -> Linearized | None:
         """To first order there; None where the law has no solution near the data."""
         residual = self.residual(parameters)
@@ -305,19 +323,24 @@ class Problem:
                 np.full((len(firsts), len(trajectory)), math.nan)
                 for firsts, trajectory in zip(y0s, self.trajectories, strict=True)
             ]
-        solved = [
-            dop853.integrate(
-                program,
-                np.array(firsts),
-                trajectory.t,
-                rtol=_SOLVER_TOLERANCE,
-                atol=self.atol,
-                max_steps=_MAX_SOLVER_STEPS,
-            )
+        return [
+            self._integrate(program, firsts, trajectory.t)
             for firsts, trajectory in zip(y0s, self.trajectories, strict=True)
         ]
-        self.steps -= sum(int(solutions.steps.sum()) for solutions in solved)
-        return [solutions.y for solutions in solved]
+
+    def _integrate(
+        self, program: Program, y0s: Sequence[float], t: Float[np.ndarray, " time"]
+    ) -> Float[np.ndarray, "initials time"]:
+        solutions = dop853.integrate(
+            program,
+            np.array(y0s),
+            t,
+            rtol=_SOLVER_TOLERANCE,
+            atol=self.atol,
+            max_steps=_MAX_SOLVER_STEPS,
+        )
+        self.steps -= int(solutions.steps.sum())
+        return solutions.y
 
 
 class BudgetSpent(Exception):

@@ -25,7 +25,7 @@ from nsode_jax.reporting.result import Candidate, Result
 from nsode_jax.reporting.uncertainty import CONFIDENCE
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart.
-_DATA, _BEST, _OTHERS, _FIXED = "#4d4d4d", "#0072B2", ("#E69F00", "#CC79A7"), "#D55E00"
+DATA, BEST, _OTHERS, FIXED = "#4d4d4d", "#0072B2", ("#E69F00", "#CC79A7"), "#D55E00"
 _MARKERS = "os^DvP"  # Of several series, in turn.
 _MOST_POINTS = 500  # More markers than this are a blot.
 _TIMES = 801  # At so many a solution is drawn.
@@ -64,10 +64,10 @@ def plot(
     solution, law = figure.subplots(1, 2, gridspec_kw={"wspace": 0.06})
     others = list(_different(result))
     draw_fit(solution, result, time_name, value_name, others)
-    solution.set_title("data and solution", fontsize=11, color=_DATA)
+    solution.set_title("data and solution", fontsize=11, color=DATA)
     draw_law(law, result, time_name, value_name, others)
-    where = "" if value_name == "y" else f", where y is {_as_label(value_name)}"
-    law.set_title("law f(y)" + where, fontsize=11, color=_DATA)
+    where = "" if value_name == "y" else f", where y is {as_label(value_name)}"
+    law.set_title("law f(y)" + where, fontsize=11, color=DATA)
     _write_title(figure, result.best)
     if path is not None:
         save(figure, path)
@@ -120,15 +120,15 @@ def draw_fit(
             axes.plot(t, solution, color=colour, lw=1.4, alpha=0.7, label=name)
         solution = finite(best.predict(t, trajectory=number))
         name = label(f"best law, R² = {r2_text(best.r2)}")
-        axes.plot(t, solution, color=_BEST, lw=2.4, label=name)
+        axes.plot(t, solution, color=BEST, lw=2.4, label=name)
         if wide:
             band = (solution - noise, solution + noise)
             name = label("± 2 residuals (RMS)")
-            axes.fill_between(t, *band, color=_BEST, alpha=0.13, lw=0, label=name)
+            axes.fill_between(t, *band, color=BEST, alpha=0.13, lw=0, label=name)
     _draw_points(axes, data, _values(data), _data_label(data))
     # A candidate that runs away must not squeeze the data.
     axes.set_ylim(*limits(_values(data), 0.08))
-    _finish(axes, _as_label(time_name), _as_label(value_name))
+    _finish(axes, as_label(time_name), as_label(value_name))
 
 
 def draw_law(
@@ -146,10 +146,10 @@ def draw_law(
     at, slope = (np.concatenate(part) for part in zip(*map(slopes, data)))
 
     axes.axhline(0.0, color="0.6", lw=1.0)
-    axes.plot(at, slope, "o", ms=4, color=_DATA, alpha=0.55, mew=0, label="slopes of the data")
+    axes.plot(at, slope, "o", ms=4, color=DATA, alpha=0.55, mew=0, label="slopes of the data")
     for (_, other), colour in zip(others, _OTHERS):
         axes.plot(y, _curve(other.expression, y), color=colour, lw=1.4, alpha=0.7)
-    axes.plot(y, f, color=_BEST, lw=2.4)
+    axes.plot(y, f, color=BEST, lw=2.4)
     _draw_band(axes, best, y, f, inside)
     _draw_fixed_points(axes, fixed_points(best.expression, y))
 
@@ -159,8 +159,8 @@ def draw_law(
         seen.append(np.percentile(f[inside], [1, 99]))
     axes.set_ylim(*limits(np.concatenate(seen), 0.12))
     axes.set_xlim(y[0], y[-1])
-    rate = f"d {_as_label(value_name)} / d {_as_label(time_name)}"
-    _finish(axes, _as_label(value_name), rate if len(rate) <= 45 else "rate of change")
+    rate = f"d {as_label(value_name)} / d {as_label(time_name)}"
+    _finish(axes, as_label(value_name), rate if len(rate) <= 45 else "rate of change")
 
 
 def _draw_band(
@@ -177,11 +177,11 @@ def _draw_band(
         return
     visible = half[known].max() > _VISIBLE / 2 * np.ptp(f[inside])
     label = "95% band of f" if visible else "_thin"
-    axes.fill_between(y, f - half, f + half, color=_BEST, alpha=0.2, lw=0, label=label)
+    axes.fill_between(y, f - half, f + half, color=BEST, alpha=0.2, lw=0, label=label)
 
 
 def _draw_fixed_points(axes: Axes, roots: Sequence[tuple[float, bool]]) -> None:
-    for stable, fill in ((True, _FIXED), (False, "white")):
+    for stable, fill in ((True, FIXED), (False, "white")):
         chosen = [root for root, is_stable in roots if is_stable == stable]
         if chosen:
             axes.plot(
@@ -190,7 +190,7 @@ def _draw_fixed_points(axes: Axes, roots: Sequence[tuple[float, bool]]) -> None:
                 "o",
                 ms=9,
                 mfc=fill,
-                mec=_FIXED,
+                mec=FIXED,
                 mew=1.8,
                 label=("stable" if stable else "unstable") + " fixed point",
                 zorder=4,
@@ -216,15 +216,15 @@ def draw_residuals(
     axes.axhline(0.0, color="0.6", lw=1.0)
     for sign in (-1.0, 1.0):
         label = "± 2 residuals (RMS)" if sign > 0 else "_lower"
-        axes.axhline(sign * 2.0 * rms, color=_BEST, lw=1.4, ls="--", label=label)
+        axes.axhline(sign * 2.0 * rms, color=BEST, lw=1.4, ls="--", label=label)
     _draw_points(axes, result.trajectories, left, _data_label(result.trajectories))
     reach = max(np.abs(known).max(initial=0.0), 2.0 * rms)
     low, high = limits(np.array([-reach, reach]), 0.12)
     axes.set_ylim(low, high + 0.1 * (high - low))  # Room for the legend.
-    label = f"{_as_label(value_name)}: data − law"
-    _finish(axes, _as_label(time_name), label if len(label) <= 45 else "data − law")
+    label = f"{as_label(value_name)}: data − law"
+    _finish(axes, as_label(time_name), label if len(label) <= 45 else "data − law")
     axes.legend(loc="upper right", ncols=2, frameon=False, fontsize=10)
-    axes.set_title(remark, fontsize=10, color=_FIXED)
+    axes.set_title(remark, fontsize=10, color=FIXED)
 
 
 def draw_pareto(axes: Axes, result: Result, value_name: str) -> None:
@@ -237,7 +237,7 @@ def draw_pareto(axes: Axes, result: Result, value_name: str) -> None:
         [c.residual_rms for c in shown],
         "o",
         ms=5,
-        color=_DATA,
+        color=DATA,
         alpha=0.35,
         mew=0,
         label="candidates",
@@ -245,17 +245,17 @@ def draw_pareto(axes: Axes, result: Result, value_name: str) -> None:
     corners = [c for c in front if _drawable(c.residual_rms)]
     steps = ([c.complexity for c in corners], [c.residual_rms for c in corners])
     label = "no shorter law is as good"
-    axes.plot(*steps, "o-", color=_BEST, lw=1.6, ms=6, drawstyle="steps-post", label=label)
+    axes.plot(*steps, "o-", color=BEST, lw=1.6, ms=6, drawstyle="steps-post", label=label)
     if _drawable(best.residual_rms):
         at = ([best.complexity], [best.residual_rms])
-        axes.plot(*at, "o", ms=12, mfc="none", mec=_FIXED, mew=2.2, label="best law")
+        axes.plot(*at, "o", ms=12, mfc="none", mec=FIXED, mew=2.2, label="best law")
     _scale_front(axes, corners, best)
     _finish(axes, "complexity (operators, variables and constants)", _error_label(value_name))
     _label_sparsely(axes, _by_importance(corners, best))
 
 
 def _error_label(value_name: str) -> str:
-    label = f"residual (RMS), in units of {_as_label(value_name)}"
+    label = f"residual (RMS), in units of {as_label(value_name)}"
     return label if len(label) <= 50 else "residual (RMS)"
 
 
@@ -337,7 +337,7 @@ def _draw_points(
             values[starts[number] :][shown],
             _MARKERS[number % len(_MARKERS)],
             ms=5 if len(shown) < 100 else 3,
-            color=_DATA,
+            color=DATA,
             mec="white",
             mew=0.5,
             label=f"_{number}" if number else label,
@@ -418,7 +418,7 @@ def _thinned(points: int, most: int) -> Int[np.ndarray, " shown"]:
 # --- words and formulas ------------------------------------------------------
 
 
-def _as_label(name: str) -> str:
+def as_label(name: str) -> str:
     """A name from a file as plain text: a dollar sign would begin a formula."""
     name = name if len(name) <= 40 else name[:39] + "…"
     return name.replace("$", r"\$")

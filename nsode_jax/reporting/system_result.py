@@ -14,13 +14,11 @@ from nsode_jax.dynamics.dop853_system import NO_INPUTS, Inputs
 from nsode_jax.dynamics.system import System, integrate, measured_inputs
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.observations import Run
-from nsode_jax.reporting.formatting import probability_text, r2_text, time_text, value_with_error
 from nsode_jax.reporting.uncertainty import confidence_intervals
 
 if TYPE_CHECKING:
     import sympy
 
-_SHOWN = 5
 _TOLERANCE = 1e-9
 
 
@@ -32,7 +30,7 @@ class SystemCandidate:
       system: what the variables of the laws are.
       laws: right-hand sides, in the order of the quantities: of dy/dt, or of dv/dt in a
         system of second order.
-      starts: fitted states at the first time of each run, shape [runs, states].
+      states: fitted at the first time of each piece, those of a run one after the other.
       start_times, end_times: of each run.
       r2: share of the variance of all quantities that the solutions explain.
       r2s: the same of each quantity.
@@ -49,7 +47,7 @@ class SystemCandidate:
 
     system: System
     laws: tuple[Expression, ...]
-    starts: Float[np.ndarray, "runs states"]
+    states: Float[np.ndarray, "pieces states"]
     start_times: tuple[float, ...]
     end_times: tuple[float, ...]
     r2: float
@@ -61,6 +59,11 @@ class SystemCandidate:
     segments: int = 1
     shared: tuple[tuple[int, int], ...] = ()
     converged: bool = False
+
+    @property
+    def starts(self) -> Float[np.ndarray, "runs states"]:
+        """Fitted states at the first time of each run."""
+        return self.states[:: self.segments]
 
     @property
     def equations(self) -> tuple[Expression, ...]:
@@ -176,6 +179,31 @@ class SystemCandidate:
             return np.full((times.size, states), np.nan)
         return solved[-times.size :]
 
+    def solutions(
+        self, run: Run, number: int = 0, points: int | None = None
+    ) -> list[tuple[Float[np.ndarray, " time"], Float[np.ndarray, "time states"]]]:
+        """The fitted solution of a run, in the pieces it was fitted in.
+
+        Args:
+          run: the data.
+          number: of the run among all.
+          points: evenly spaced times in a run; None for those of the data.
+
+        Returns:
+          Times and states of each piece, NaN where there is no solution.
+        """
+        found = []
+        first = number * self.segments
+        for rows, y0 in zip(run.pieces(self.segments), self.states[first:], strict=False):
+            t = run.t[rows]
+            if points is not None:
+                # Up to where the next piece begins, so that no gap is drawn.
+                end = run.t[min(rows.stop, len(run) - 1)]
+                share = (end - t[0]) / (run.t[-1] - run.t[0])
+                t = np.linspace(t[0], end, max(2, round(points * share)))
+            found.append((t, self.predict(t, y0.tolist(), inputs=run.inputs)))
+        return found
+
     def _inputs(self, t: np.ndarray, inputs: np.ndarray | Inputs | None) -> Inputs:
         names = self.system.inputs
         if not names:
@@ -193,7 +221,7 @@ class SystemCandidate:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class SystemDiscovery:
+class SystemResult:
     """What was found in runs of one system.
 
     Attributes:
@@ -217,58 +245,6 @@ class SystemDiscovery:
     def system(self) -> System:
         """What was measured."""
         return self.best.system
-
-    def predict(
-        self,
-        t: Float[np.ndarray, " time"] | Sequence[float],
-        y0: Sequence[float] | None = None,
-        *,
-        inputs: Float[np.ndarray, "time inputs"] | Inputs | None = None,
-        run: int = 0,
-    ) -> Float[np.ndarray, "time states"]:
-        """The solution of the best system; see `SystemCandidate.predict`."""
-        if inputs is None and y0 is None and self.system.inputs:
-            inputs = self.runs[run].inputs
-        return self.best.predict(t, y0, inputs=inputs, run=run)
-
-    def __str__(self) -> str:
-        notes = [f"note: {note}" for note in self.notes]
-        return "\n".join([system_text(self.best), "", table_text(self, _SHOWN), *notes])
-
-    def __repr__(self) -> str:
-        laws = "; ".join(str(self.best).splitlines())
-        return f"<SystemDiscovery: {laws}, best of {len(self.candidates)}>"
-
-
-def table_text(found: SystemDiscovery, rows: int) -> str:
-    """The best candidates: rank, probability, R2, complexity and a line for each equation."""
-    lines = ["rank  probability       R²  complexity  equations"]
-    for rank, candidate in enumerate(found.candidates[:rows], start=1):
-        equations = str(candidate).splitlines()
-        lines.append(
-            f"{rank:4d}  {probability_text(candidate.probability):>11}  "
-            f"{r2_text(candidate.r2):>7}  {candidate.complexity:10d}  {equations[0]}"
-        )
-        lines += [" " * 40 + equation for equation in equations[1:]]
-    return "\n".join(lines)
-
-
-def system_text(best: SystemCandidate) -> str:
-    """The equations, their start, and the constants with standard errors."""
-    starts = ", ".join(
-        f"{name} = {value:.5g}"
-        for name, value in zip(best.system.states, best.starts[0], strict=True)
-    )
-    lines = [str(best), f"with {starts} at t = {time_text(best.start_times[0])}"]
-    lines[-1] += f", R² = {r2_text(best.r2)}"
-    if best.segments > 1:
-        lines.append(f"fitted in {best.segments} pieces, each with initial values of its own")
-    lines.append("constants:")
-    errors = iter(best.standard_errors)
-    for left, law in zip(best.left_sides, best.laws, strict=True):
-        shown = [value_with_error(constant, next(errors)) for constant in law.constants]
-        lines.append(f"  {left}: {', '.join(shown)}")
-    return "\n".join(lines)
 
 
 def _latex_name(name: str) -> str:

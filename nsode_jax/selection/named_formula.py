@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.expressions.operators import OPERATORS, VARIABLE
+from nsode_jax.expressions.operators import CONSTANT, NEGATIVE_CONSTANT, OPERATORS, VARIABLE
 
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*", re.ASCII)
 _KNOWN = {VARIABLE, "pi", "ln", *OPERATORS}
@@ -51,6 +51,21 @@ class NamedFormula:
         places: dict[str | float, int] = {mark: i for i, mark in enumerate(marks.values())}
         prefix = Expression.from_infix(marked).prefix
         return cls(text, names, tuple(places.get(token, token) for token in prefix))
+
+    @classmethod
+    def of(cls, law: Expression, free: Bool[np.ndarray, " constants"]) -> NamedFormula:
+        """A law with the names c1, c2, ... for its constants that are free."""
+        names = tuple(f"c{i + 1}" for i in range(int(free.sum())))
+        template: list[str | float | int] = []
+        chosen, found = iter(free), 0
+        for token, kind in zip(law.prefix, law.skeleton.tokens, strict=True):
+            if kind in (CONSTANT, NEGATIVE_CONSTANT) and next(chosen):
+                template.append(found)
+                found += 1
+            else:
+                template.append(token)
+        written = tuple(names[token] if isinstance(token, int) else token for token in template)
+        return cls(Expression(written, (*law.variables, *names)).infix, names, tuple(template))
 
     def with_values(
         self, values: Sequence[float] | Float[np.ndarray, " names"] | Mapping[str, float]

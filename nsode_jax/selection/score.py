@@ -263,7 +263,7 @@ def scores(fits: Sequence[Fit], data: Dataset, form: Regression, share: float = 
     floor, nearby = residual_floor(data, form), _nearby(data)
     return [
         score(fit.expression, relative_residual(fit, data, form), form, floor, share)
-        + (0.0 if _is_tame(fit.expression, nearby) else EDGE_COST)
+        + _edge_cost(fit.expression, nearby)
         + censored_misfit(fit, data)
         for fit in fits
     ]
@@ -303,15 +303,19 @@ def _nearby(data: Dataset) -> Float[np.ndarray, " values"]:
     return np.linspace(below, above, 200)
 
 
-def _is_tame(expression: Expression, nearby: Float[np.ndarray, " values"]) -> bool:
-    """Whether a law has neither an edge of its domain nor a pole near the data."""
+def edge_cost(expression: Expression, data: Dataset) -> float:
+    """Score of an edge of a law's domain, or of a pole, near the data; 0 if there is none."""
+    return _edge_cost(expression, _nearby(data))
+
+
+def _edge_cost(expression: Expression, nearby: Float[np.ndarray, " values"]) -> float:
     rates = expression.evaluate(nearby)
     if not np.isfinite(rates).all():
-        return False
+        return EDGE_COST
     # Across a pole f changes its sign between large values, across a zero between small ones.
     flips = np.flatnonzero(np.sign(rates[1:]) != np.sign(rates[:-1]))
     smaller = np.minimum(np.abs(rates[1:]), np.abs(rates[:-1]))[flips]
-    return not (smaller > np.median(np.abs(rates))).any()
+    return EDGE_COST if (smaller > np.median(np.abs(rates))).any() else 0.0
 
 
 def posterior_probabilities(values: Sequence[float], unseen: float = 0.0) -> list[float]:

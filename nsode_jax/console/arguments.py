@@ -1,0 +1,229 @@
+"""What `python -m nsode_jax.discover` can be asked; what cannot be used is refused in a line."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from nsode_jax.search.effort import EFFORTS, SOURCES
+
+PROGRAM = "nsode_jax.discover"
+
+
+class InputError(Exception):
+    """What the user gave cannot be used; the message is one line."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str):
+        raise InputError(f"{message} (--help lists the options)")
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The options of a command line.
+
+    Raises:
+      InputError: if one is unknown, or has a value that it cannot have.
+    """
+    options = _parser().parse_args(argv)
+    no_network = options.beams == options.samples == 0
+    if no_network and options.sources == ("network",) and not options.laws:
+        raise InputError("--sources network with --beams 0 --samples 0 leaves no law to try")
+    if options.constants != "own" and (options.shared or options.form):
+        raise InputError("--shared and --form go with --constants own")
+    return options
+
+
+def is_system(options: argparse.Namespace) -> bool:
+    """Whether several quantities, time, inputs or second order are asked for."""
+    several = "," in (options.value or "") and not options.replicates
+    return bool(several or options.explicit_time or options.order == 2 or options.input)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog=f"python -m {PROGRAM}",
+        description="Finds the law dy/dt = f(y) behind a series in a file.",
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add(
+        "file",
+        help="table with a column of times and a column of values: text, .xlsx, .ods, .parquet, "
+        ".feather or .h5; - for standard input, clipboard for what was copied",
+    )
+    add("--time", metavar="COL", help="column of times: name, or number from 1")
+    add(
+        "--value",
+        metavar="COL",
+        help="column of values: name, or number from 1; several for coupled laws: prey,predator",
+    )
+    add("--input", metavar="COLS", help="columns of measured inputs that laws may depend on")
+    add("--explicit-time", action="store_true", help="laws may depend on the time too")
+    add(
+        "--order",
+        type=int,
+        choices=(1, 2),
+        default=1,
+        help="2: positions are measured, and their accelerations have laws (%(default)s)",
+    )
+    add(
+        "--series",
+        metavar="COL",
+        help="column that tells several series of one law apart, which stand below each other; "
+        "restart: a series ends where the clock starts again",
+    )
+    add(
+        "--replicates",
+        action="store_true",
+        help="each column of values is a series of one law: --value rep1,rep2,rep3, or all columns",
+    )
+    add(
+        "--constants",
+        choices=("common", "own"),
+        default="common",
+        help="own: the series share the form of the law, and each has constants of its own "
+        "(%(default)s)",
+    )
+    add(
+        "--shared",
+        type=_names,
+        default=(),
+        metavar="NAMES",
+        help="with --constants own: constants that are the same in all series, such as K",
+    )
+    add(
+        "--form",
+        metavar="FORMULA",
+        help="with --constants own: the form, if it is known, such as r*y*(1 - y/K)",
+    )
+    add("--from", metavar="TIME", help="first time to use: a number, or a date as in the file")
+    add("--to", metavar="TIME", help="last time to use")
+    add("--decimal", metavar="MARK", help="decimal mark, . or , where the columns do not tell")
+    add("--thousands", metavar="MARK", help="mark between thousands: , . ' or a space, likewise")
+    add(
+        "--out",
+        metavar="PATH",
+        help="folder for a report, or picture to draw (.png .pdf .svg); without it a picture "
+        "in the current folder",
+    )
+    add(
+        "--effort",
+        choices=tuple(EFFORTS),
+        default="default",
+        help="how hard to search: fast, default, or thorough, which takes minutes (%(default)s)",
+    )
+    add(
+        "--candidates",
+        type=_whole(1, 10_000),
+        default=10,
+        metavar="N",
+        help="rows of the table (%(default)s)",
+    )
+    add(
+        "--weights",
+        default="small",
+        metavar="NAME",
+        help="network weights: shipped ones, or a folder (%(default)s)",
+    )
+    add(
+        "--beams",
+        type=_whole(0, 4096),
+        metavar="N",
+        help="width of the network's beam search (by the effort)",
+    )
+    add(
+        "--samples",
+        type=_whole(0, 4096),
+        metavar="N",
+        help="laws drawn from the network beside it (by the effort)",
+    )
+    add(
+        "--sources",
+        type=_sources,
+        default=SOURCES,
+        metavar="NAMES",
+        help="where candidate laws come from, separated by commas: network, named laws (of the "
+        "sciences), enumeration (all simple laws), library (polynomials and sums); all by default",
+    )
+    add(
+        "--try",
+        dest="laws",
+        action="append",
+        type=_law,
+        default=[],
+        metavar="FORMULA",
+        help="law of your own to be tried too, such as 0.5*y*(1 - y/600); may be repeated",
+    )
+    add(
+        "--operators",
+        type=_operators,
+        metavar="NAMES",
+        help="operators that laws may use beside + - * /, separated by commas, such as pow,exp; "
+        "all by default",
+    )
+    add(
+        "--max-symbols",
+        type=_whole(1, 100),
+        metavar="N",
+        help="most operators, variables and constants of a law",
+    )
+    add(
+        "--robust",
+        action="store_true",
+        help="values far from the law count less, for data with outliers",
+    )
+    add(
+        "--seed",
+        type=_whole(0, 2**32 - 1),
+        default=0,
+        metavar="N",
+        help="random seed (%(default)s)",
+    )
+    return parser
+
+
+def _whole(low: int, high: int):
+    def convert(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = None
+        if number is None or not low <= number <= high:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {low} to {high}")
+        return number
+
+    return convert
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _sources(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    for name in names:
+        if name not in SOURCES:
+            raise argparse.ArgumentTypeError(f"{name!r} is not one of {', '.join(SOURCES)}")
+    return names
+
+
+def _operators(text: str) -> tuple[str, ...]:
+    from nsode_jax.expressions.operators import ARITHMETIC, OPERATORS
+
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    for name in names:
+        if name not in OPERATORS:
+            beside = ", ".join(sorted(set(OPERATORS) - ARITHMETIC))
+            raise argparse.ArgumentTypeError(f"{name!r} is not one of {beside}")
+    return names
+
+
+def _law(text: str) -> str:
+    from nsode_jax.expressions.expression import Expression, ExpressionError
+
+    try:
+        Expression.from_infix(text)
+    except ExpressionError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no law: {error}") from None
+    return text

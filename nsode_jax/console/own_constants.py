@@ -1,0 +1,79 @@
+"""The command for many series whose law has constants of each series' own."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from nsode_jax.console.arguments import PROGRAM, InputError
+from nsode_jax.console.output import output_of, write
+from nsode_jax.console.scalar import read_series, what_was_read
+from nsode_jax.console.terminal import Progress, remark
+
+
+def run(options: argparse.Namespace) -> int:
+    """As `scalar.run`."""
+    for name, given in (
+        ("--try", options.laws),
+        ("--robust", options.robust),
+        ("--beams", options.beams is not None),
+        ("--samples", options.samples is not None),
+    ):
+        if given:
+            raise InputError(f"{name} is for one law with common constants; leave it out")
+    read = read_series(options)
+    if len(read.trajectories) < 2:
+        raise InputError(
+            "--constants own takes several series: name the column that tells them apart "
+            "(--series), or take each column of values for one (--replicates)"
+        )
+    output = output_of(options.file, options.out)
+    for note in read.notes:
+        print(remark("note", note))
+    print(what_was_read(read), flush=True)
+    progress = Progress(sys.stderr)
+    progress("loading")
+    from nsode_jax.decoding.compiled import keep_compiled_programs
+    from nsode_jax.discovery.own_constants import discover_own_constants
+    from nsode_jax.discovery.pipeline import DiscoveryError
+    from nsode_jax.modeling.pretrained import WeightsError
+    from nsode_jax.reporting.report_own_constants import write_report
+
+    keep_compiled_programs()
+    try:
+        found = discover_own_constants(
+            [series.t for series in read.trajectories],
+            [series.y for series in read.trajectories],
+            labels=read.labels,
+            law=options.form,
+            shared=options.shared,
+            effort=options.effort,
+            sources=options.sources,
+            weights=options.weights,
+            operators=options.operators,
+            max_symbols=options.max_symbols,
+            seed=options.seed,
+            progress=progress,
+        )
+    except DiscoveryError as error:
+        progress.end_line()
+        print(f"{PROGRAM}: {error}", file=sys.stderr)
+        return 1
+    except (WeightsError, ValueError) as error:
+        raise InputError(" ".join(str(error).split())) from error
+    finally:
+        progress.end_line()
+    print(f"\n{found}")
+    for note in found.notes:
+        if note not in read.notes:
+            print(remark("note", note))
+    time_name, value_name = read.names
+    write(
+        output,
+        lambda path: found.plot(path, time_name, value_name),
+        lambda path: write_report(
+            found, path, time_name, value_name, Path(options.file).name, read.notes
+        ),
+    )
+    return 0

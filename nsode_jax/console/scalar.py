@@ -1,0 +1,170 @@
+"""The command for one quantity with dy/dt = f(y)."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nsode_jax.console.arguments import PROGRAM, InputError
+from nsode_jax.console.output import Output, output_of, write
+from nsode_jax.console.terminal import Progress, columns, remark
+from nsode_jax.dynamics.trajectory import Trajectory, count
+
+# JAX and the model are imported only once the input is known to be good, so that
+# a mistyped file name is answered at once.
+from nsode_jax.reporting.formatting import time_text
+from nsode_jax.search.effort import SOURCES
+from nsode_jax.tables.table import Measurements, read_measurements
+
+if TYPE_CHECKING:
+    from nsode_jax.reporting.discovery import Discovery
+
+
+def run(options: argparse.Namespace) -> int:
+    """Reads the series, finds its law, prints it and writes what was asked for.
+
+    Returns:
+      Exit code: 0 if a law was found, 1 if none was.
+
+    Raises:
+      InputError, TrajectoryError: if the input cannot be used.
+    """
+    read = read_series(options)
+    notes, names = read.notes, read.names
+    output = output_of(options.file, options.out)
+    for note in notes:
+        print(remark("note", note))
+    print(what_was_read(read), flush=True)
+    discovery = _discover(read, options)
+    if discovery is None:
+        return 1
+    _print(discovery, names, notes, options.candidates)
+    # The report is to tell too what was done to the file.
+    all_notes = tuple(dict.fromkeys((*notes, *discovery.notes)))
+    _write(dataclasses.replace(discovery, notes=all_notes), output, *names, options)
+    return 0
+
+
+def read_series(options: argparse.Namespace) -> Measurements:
+    """The series of the file."""
+    start, end = getattr(options, "from"), options.to
+    reading = ("time", "value", "series", "replicates", "decimal", "thousands")
+    chosen = {name: getattr(options, name) for name in reading}
+    return read_measurements(options.file, **chosen, start=start, end=end)
+
+
+def what_was_read(read: Measurements) -> str:
+    """Points, names and times in a line."""
+    trajectories, names = read.trajectories, read.names
+    points = count(sum(len(trajectory) for trajectory in trajectories), "point")
+    start = min(trajectory.t[0] for trajectory in trajectories)
+    end = max(trajectory.t[-1] for trajectory in trajectories)
+    several = f", {len(trajectories)} series" if len(trajectories) > 1 else ""
+    span = f"from {time_text(start)} to {time_text(end)}"
+    return f"{points} of {names[1]} over {names[0]} {span}{several}"
+
+
+def _print(
+    discovery: Discovery, names: tuple[str, str], already_said: Sequence[str], rows: int
+) -> None:
+    from nsode_jax.reporting.analysis import residual_remark
+    from nsode_jax.reporting.certainty import certainty_text
+    from nsode_jax.reporting.next_measurement import next_measurement
+    from nsode_jax.reporting.text import law_text, table_text, tried_text
+
+    print(f"\n{table_text(discovery, rows, columns())}\n")
+    print(law_text(discovery, *names))
+    if sure := certainty_text(discovery):
+        print(remark("how sure", sure))
+    if advice := next_measurement(discovery):
+        print(remark("to measure next", str(advice)))
+    if tried := tried_text(discovery):
+        print(remark("tried", tried))
+    if (residuals := residual_remark(discovery)).warns:
+        print(remark("note", residuals.text))
+    for note in discovery.notes:
+        if note not in already_said:
+            print(remark("note", note))
+
+
+def _discover(read: Measurements, options: argparse.Namespace) -> Discovery | None:
+    """What was found; None, after a line on stderr, if no law was."""
+    progress = Progress(sys.stderr)
+    progress("loading")
+    from nsode_jax.decoding.compiled import keep_compiled_programs
+    from nsode_jax.discovery.pipeline import DiscoveryError, discover
+    from nsode_jax.modeling.pretrained import WeightsError
+
+    keep_compiled_programs()
+    try:
+        discovery = discover(
+            *_as_given(read.trajectories),
+            weights=options.weights,
+            effort=options.effort,
+            beams=options.beams,
+            samples=options.samples,
+            sources=options.sources,
+            candidates=options.laws,
+            operators=options.operators,
+            max_symbols=options.max_symbols,
+            robust=options.robust,
+            limits=read.limits if any(limit.t.size for limit in read.limits) else (),
+            seed=options.seed,
+            progress=progress,
+        )
+        progress(f"done, {count(len(discovery.candidates), 'candidate')}")
+    except DiscoveryError as error:
+        progress.end_line()
+        print(f"{PROGRAM}: {error}", file=sys.stderr)
+        return None
+    except WeightsError as error:
+        raise InputError(" ".join(str(error).split())) from error
+    finally:
+        progress.end_line()
+    return discovery
+
+
+def _as_given(trajectories: Sequence[Trajectory]) -> tuple:
+    """Times and values as `discover` takes them: of one series, or lists of several."""
+    if len(trajectories) == 1:
+        return trajectories[0].t, trajectories[0].y
+    return [series.t for series in trajectories], [series.y for series in trajectories]
+
+
+def _write(
+    discovery: Discovery,
+    output: Output,
+    time_name: str,
+    value_name: str,
+    options: argparse.Namespace,
+) -> None:
+    """Draws the picture or writes the report, and says where."""
+    from nsode_jax.reporting.plot import plot
+    from nsode_jax.reporting.report import write_report
+
+    source, chosen = Path(options.file).name, _chosen(options)
+    write(
+        output,
+        lambda path: plot(discovery, path, time_name, value_name),
+        lambda path: write_report(discovery, path, time_name, value_name, source, chosen),
+    )
+
+
+def _chosen(options: argparse.Namespace) -> dict[str, object]:
+    """The options that make the result what it is."""
+    names = ("effort", "beams", "samples", "weights", "max_symbols", "seed")
+    chosen = {name: getattr(options, name) for name in names}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    if options.sources != SOURCES:
+        chosen["sources"] = ", ".join(options.sources)
+    if options.operators is not None:
+        chosen["operators"] = ", ".join(options.operators) or "none"
+    if options.robust:
+        chosen["robust"] = True
+    if options.laws:
+        chosen["tried"] = "; ".join(options.laws)
+    return chosen

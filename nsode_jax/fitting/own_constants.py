@@ -1,0 +1,309 @@
+"""One law for many series: constants of each series' own, and such as all series share.
+
+Without shared constants every series is a fit by itself. With some, all are fitted at once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from scipy.optimize import least_squares
+
+from nsode_jax.expressions.expression import Expression
+from nsode_jax.fitting.dataset import Dataset
+from nsode_jax.fitting.trajectory_fitting import FULL, BudgetSpent, Problem, Stopping
+
+LawOf = Callable[[Float[np.ndarray, " constants"]], Expression]
+"""The law with given constants."""
+
+_MOST_STEPS = 400_000
+"""Of the solver, for one series."""
+
+_LEAST_FREEDOM = 3
+"""Degrees of freedom below which a series does not tell its own noise."""
+
+_LEAST_NOISE = 1e-9
+"""Of the spread: series that are exact do not count infinitely more than others."""
+
+_ASTRAY = 3.0
+"""Residuals this many times the usual one are looked at again."""
+
+_MOST_ITERATIONS = 40
+_TOLERANCE = 1e-10
+_LEAST_SINGULAR = 1e-5
+_TINY = 1e-6
+"""Constants smaller than this share of the others' begin there: one of 0 has no scale."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class OwnConstants:
+    """A law fitted to many series.
+
+    Attributes:
+      constants: of each series, those that are shared repeated, shape [series, constants].
+      y0s: fitted values at the first times, shape [series].
+      residual_rms: root mean square of solution minus data, in units of y; inf where a
+        series has no solution, shape [series].
+      covariances: of the constants of each series; NaN where the data do not determine
+        them, shape [series, constants, constants].
+      freedom: degrees of freedom by which each series' noise was estimated, shape [series].
+      converged: whether the fits met their tolerance, shape [series].
+    """
+
+    constants: Float[np.ndarray, "series constants"]
+    y0s: Float[np.ndarray, " series"]
+    residual_rms: Float[np.ndarray, " series"]
+    covariances: Float[np.ndarray, "series constants constants"]
+    freedom: Int[np.ndarray, " series"]
+    converged: Bool[np.ndarray, " series"]
+
+    @property
+    def standard_errors(self) -> Float[np.ndarray, "series constants"]:
+        """Of the constants; NaN where the data do not determine them."""
+        return np.sqrt(np.diagonal(self.covariances, axis1=1, axis2=2))
+
+
+def fit_own_constants(
+    series: Sequence[Dataset],
+    law_of: LawOf,
+    starts: Float[np.ndarray, "series constants"],
+    y0s: Sequence[float],
+    shared: Bool[np.ndarray, " constants"] | None = None,
+    stopping: Stopping = FULL,
+) -> OwnConstants:
+    """Fits constants and initial values so that the solutions meet the data.
+
+    Args:
+      series: each the data of one.
+      law_of: the law with given constants.
+      starts: constants to start from, for each series.
+      y0s: initial values to start from.
+      shared: which constants are the same in all series; none if left out.
+      stopping: tolerance and most iterations of the fits of single series.
+
+    Returns:
+      The fit. With shared constants each series counts by the noise that it shows when it
+      is fitted alone; series that no solution meets take no part.
+    """
+    starts = _nonzero(starts)
+    alone = [
+        _alone(*one, law_of=law_of, stopping=stopping)
+        for one in zip(series, starts, y0s, strict=True)
+    ]
+    # Where a fit went astray, the others know where to begin.
+    errors = np.array([problem.best_rms for problem, _ in alone])
+    usual = np.median(errors)
+    if math.isfinite(usual):
+        good = [problem.best * problem.scale for problem, _ in alone if problem.best_rms <= usual]
+        middle = np.median(good, axis=0)[:-1]
+        for i in np.flatnonzero(~(errors <= _ASTRAY * usual)).tolist():
+            again = _alone(series[i], middle, y0s[i], law_of=law_of, stopping=stopping)
+            if again[0].best_rms < alone[i][0].best_rms:
+                alone[i] = again
+    problems = [problem for problem, _ in alone]
+    converged = [met for _, met in alone]
+    shared = np.zeros(starts.shape[1], bool) if shared is None else shared
+    noise = _noise(problems)
+    if shared.any() and math.isfinite(usual):
+        problems, met = _together(series, law_of, problems, noise, shared)
+        converged = [met and math.isfinite(problem.best_rms) for problem in problems]
+    number = starts.shape[1]
+    solved = np.array([math.isfinite(problem.best_rms) for problem in problems])
+    final = np.array([problem.best * problem.scale for problem in problems])
+    final[~solved] = math.nan
+    return OwnConstants(
+        constants=final[:, :number],
+        y0s=final[:, number],
+        residual_rms=np.array([problem.best_rms * problem.spread for problem in problems]),
+        covariances=_covariances(problems, noise, shared),
+        freedom=np.array([problem.data.size - problem.best.size for problem in problems]),
+        converged=np.array(converged),
+    )
+
+
+def _nonzero(starts: Float[np.ndarray, "series constants"]) -> Float[np.ndarray, "..."]:
+    """The starts, none of them 0."""
+    least = _TINY * (np.median(np.abs(starts), axis=0) + np.finfo(float).tiny)
+    return np.where(np.abs(starts) < least, least, starts)
+
+
+def _alone(
+    data: Dataset, start: np.ndarray, y0: float, *, law_of: LawOf, stopping: Stopping
+) -> tuple[Problem, bool]:
+    """The fit of one series by itself, and whether it met its tolerance."""
+    problem = Problem(data, law_of, start, _MOST_STEPS)
+    try:
+        for firsts in ([y0], [float(data.y[0])], problem.from_middles()):
+            problem.residual(problem.start(firsts))
+        if math.isfinite(problem.best_rms) and problem.best.size <= problem.data.size:
+            return problem, problem.minimized(problem.best, stopping)
+    except BudgetSpent:
+        pass
+    return problem, False
+
+
+def _noise(problems: Sequence[Problem]) -> Float[np.ndarray, " series"]:
+    """Standard deviation of each series' noise, relative to its spread.
+
+    Of series with few points by all of them together, in units of y.
+    """
+    squares = np.array([problem.best_rms**2 * problem.data.size for problem in problems])
+    freedom = np.array([problem.data.size - problem.best.size for problem in problems])
+    spreads = np.array([problem.spread for problem in problems])
+    usable = np.isfinite(squares) & (freedom > 0)
+    pooled = np.sum((squares * spreads**2)[usable]) / max(freedom[usable].sum(), 1)
+    with np.errstate(invalid="ignore"):
+        own = np.sqrt(squares / np.maximum(freedom, 1))
+    few = ~np.isfinite(squares) | (freedom < _LEAST_FREEDOM)
+    return np.maximum(np.where(few, math.sqrt(pooled) / spreads, own), _LEAST_NOISE)
+
+
+# --- constants that are shared ---------------------------------------------------
+
+
+class _Together:
+    """All series at once: columns of their own for each, and such as all of them have.
+
+    Attributes:
+      problems: of the series that have a solution.
+      columns: of all parameters, which are each problem's.
+    """
+
+    def __init__(
+        self,
+        problems: Sequence[Problem],
+        noise: Float[np.ndarray, " series"],
+        shared: Bool[np.ndarray, " constants"],
+    ):
+        self.problems, self.noise = problems, noise
+        number, is_shared = int(shared.sum()), np.append(shared, False)
+        self.columns = []
+        for i in range(len(problems)):
+            columns = np.arange(is_shared.size)
+            columns[is_shared] = np.arange(number)
+            own = int((~is_shared).sum())
+            columns[~is_shared] = number + own * i + np.arange(own)
+            self.columns.append(columns)
+        self.ends = np.cumsum([0] + [problem.data.size for problem in problems])
+
+    def start(self) -> Float[np.ndarray, " parameters"]:
+        values = np.zeros(self.columns[-1].max() + 1)
+        for problem, columns in zip(self.problems, self.columns, strict=True):
+            values[columns] = problem.best
+        return values
+
+    def residual(self, parameters: Float[np.ndarray, " parameters"]) -> Float[np.ndarray, " all"]:
+        parts = zip(self.problems, self.columns, self.noise, strict=True)
+        return np.concatenate([p.residual(parameters[own]) / noise for p, own, noise in parts])
+
+    def jacobian(
+        self, parameters: Float[np.ndarray, " parameters"]
+    ) -> Float[np.ndarray, "all parameters"]:
+        result = np.zeros((self.ends[-1], parameters.size))
+        for i, (problem, own) in enumerate(zip(self.problems, self.columns, strict=True)):
+            rows = slice(self.ends[i], self.ends[i + 1])
+            result[rows, own] = problem.jacobian(parameters[own]) / self.noise[i]
+        return result
+
+
+def _together(
+    series: Sequence[Dataset],
+    law_of: LawOf,
+    alone: Sequence[Problem],
+    noise: Float[np.ndarray, " series"],
+    shared: Bool[np.ndarray, " constants"],
+) -> tuple[list[Problem], bool]:
+    """All series with shared constants, from where each went alone.
+
+    Returns:
+      The problems, `best` of each being the joint fit, and whether the tolerance was met.
+    """
+    number = shared.size
+    constants = np.array([(problem.best * problem.scale)[:number] for problem in alone])
+    constants[:, shared] = np.median(constants[:, shared], axis=0)
+    problems = []
+    for data, start, before in zip(series, constants, alone, strict=True):
+        problem = Problem(data, law_of, start)
+        for y0 in (before.first_values(before.best), problem.from_middles()):
+            problem.residual(problem.start(y0))
+        problems.append(problem)
+    usable = [i for i, problem in enumerate(problems) if math.isfinite(problem.best_rms)]
+    if not usable:
+        return problems, False
+    joint = _Together([problems[i] for i in usable], noise[usable], shared)
+    fit = least_squares(
+        joint.residual,
+        joint.start(),
+        jac=joint.jacobian,  # pyright: ignore[reportArgumentType]
+        x_scale="jac",
+        ftol=_TOLERANCE,
+        xtol=_TOLERANCE,
+        gtol=1e-12,
+        max_nfev=_MOST_ITERATIONS,
+    )
+    for problem, own in zip(joint.problems, joint.columns, strict=True):
+        # The best of all together is not the best of each.
+        problem.best_rms = math.inf
+        problem.residual(fit.x[own])
+    return problems, fit.status > 0
+
+
+# --- how well they are known -----------------------------------------------------
+
+
+def _covariances(
+    problems: Sequence[Problem],
+    noise: Float[np.ndarray, " series"],
+    shared: Bool[np.ndarray, " constants"],
+) -> Float[np.ndarray, "series constants constants"]:
+    """Covariances of the constants of each series, from the linearized solutions."""
+    number = shared.size
+    result = np.full((len(problems), number, number), math.nan)
+    linear = [
+        problem.linearized(problem.best) if math.isfinite(problem.best_rms) else None
+        for problem in problems
+    ]
+    known = [i for i, part in enumerate(linear) if part is not None]
+    jacobians = {i: part.jacobian / noise[i] for i, part in enumerate(linear) if part is not None}
+    is_shared = np.append(shared, False)
+    # What the shared constants are known by, when each series' own are fitted too.
+    information = np.zeros((int(shared.sum()),) * 2)
+    own = {}
+    for i in known:
+        of_own, of_shared = jacobians[i][:, ~is_shared], jacobians[i][:, is_shared]
+        inverse = _inverse(of_own)
+        if inverse is None:
+            continue
+        change = inverse @ of_own.T @ of_shared
+        information += of_shared.T @ (of_shared - of_own @ change)
+        own[i] = inverse, change
+    common = _inverse(np.linalg.cholesky(information).T) if own and shared.any() else None
+    for i, (inverse, change) in own.items():
+        full = np.zeros((is_shared.size,) * 2)
+        full[np.ix_(~is_shared, ~is_shared)] = inverse
+        if common is not None:
+            full[np.ix_(is_shared, is_shared)] = common
+            full[np.ix_(~is_shared, is_shared)] = -change @ common
+            full[np.ix_(is_shared, ~is_shared)] = -(change @ common).T
+            full[np.ix_(~is_shared, ~is_shared)] += change @ common @ change.T
+        elif shared.any():
+            continue
+        scale = problems[i].scale[:number]
+        result[i] = full[:number, :number] * np.outer(scale, scale)
+    return result
+
+
+def _inverse(columns: Float[np.ndarray, "rows columns"]) -> Float[np.ndarray, "..."] | None:
+    """(J' J)^-1; None where J does not determine all parameters."""
+    size = np.sqrt((columns**2).sum(axis=0))
+    if not (np.isfinite(size).all() and (size > 0).all()) or len(columns) < size.size:
+        return None
+    _, singular, v = np.linalg.svd(columns / size, full_matrices=False)
+    if singular[-1] < _LEAST_SINGULAR * singular[0]:
+        return None
+    root = v.T / singular / size[:, None]
+    return root @ root.T

@@ -1,0 +1,28 @@
+"""`FormDiscovery`: forms for many series with everything that can be done with them."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from nsode_jax.reporting.own_constants import FormResult, best_form_text, forms_text
+from nsode_jax.reporting.plot_series import plot_series
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class FormDiscovery(FormResult):
+    """What `discover_own_constants` finds; `FormResult` says what it holds."""
+
+    def plot(
+        self, path: str | Path | None = None, time_name: str = "t", value_name: str = "y"
+    ) -> Figure:
+        """Every series with its solution by the best form, in small panels; see `plot_series`."""
+        return plot_series(self, path, time_name, value_name)
+
+    def __str__(self) -> str:
+        best = best_form_text(self)
+        return f"{forms_text(self)}\n\n{best}" if len(self.candidates) > 1 else best
+
+    __repr__ = __str__

@@ -1,0 +1,297 @@
+"""What is found in many series whose law has constants of each series' own, as data."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.stats
+from jaxtyping import Float, Int
+
+from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.expressions.expression import Expression
+from nsode_jax.reporting import prediction
+from nsode_jax.reporting.formatting import probability_text, r2_text, value_with_error
+from nsode_jax.selection.named_formula import NamedFormula
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_CONFIDENCE = 0.95
+_EQUAL = 0.01
+"""Probability of a scatter as wide as seen, below which constants are not called equal."""
+
+_CONSPICUOUS = 3.0
+"""Times the usual residual, relative to the spread of the series."""
+
+_SHOWN = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """One constant over all series.
+
+    Attributes:
+      name: of the constant.
+      mean, standard_error: of all series, each weighted by its precision.
+      median, low, high: of the values of the series.
+      p_value: probability of values as different as these if all series shared one; NaN
+        for a constant that they were made to share, or of which too little is known.
+    """
+
+    name: str
+    mean: float
+    standard_error: float
+    median: float
+    low: float
+    high: float
+    p_value: float
+
+    @property
+    def may_be_shared(self) -> bool:
+        """Whether the series do not contradict one value for all."""
+        return self.p_value >= _EQUAL
+
+    @property
+    def is_common(self) -> bool:
+        """Whether the mean says something: one value for all is imposed, or possible."""
+        return self.may_be_shared or math.isnan(self.p_value)
+
+    def __str__(self) -> str:
+        if math.isnan(self.p_value):
+            return f"{self.name} = {value_with_error(self.mean, self.standard_error)}"
+        spread = f"{self.name}: {self.low:.4g} to {self.high:.4g}, median {self.median:.4g}"
+        if not self.may_be_shared:
+            p_text = "< 0.0001" if self.p_value < 1e-4 else f"= {self.p_value:.2g}"
+            return f"{spread}; differs between the series (p {p_text})"
+        mean = value_with_error(self.mean, self.standard_error)
+        return f"{spread}; one value for all is possible: {mean} (p = {self.p_value:.2g})"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FormCandidate:
+    """A form of law with the constants of every series, in the data's units.
+
+    Attributes:
+      formula: f, with names for its constants.
+      name: what science calls the law; empty if it has no name.
+      meanings: of the constants, if it has one.
+      constants: shape [series, constants]; NaN where a series has no solution.
+      covariances: of the constants of each series; NaN where the data do not determine
+        them, shape [series, constants, constants].
+      freedom: degrees of freedom of each series, shape [series].
+      y0s: fitted values at the first times, shape [series].
+      start_times: the first times.
+      residual_rms: root mean square of solution minus data, in units of y, shape [series].
+      r2: share of each series' variance that the solution explains, shape [series].
+      score: what forms are ranked by, lower is better; NaN if nothing was compared.
+      probability: posterior probability of the form, by the scores.
+      origin: where the form comes from.
+      converged: whether the fit of each series met its tolerance.
+      shared: names of constants that are the same in all series.
+    """
+
+    formula: NamedFormula
+    name: str
+    meanings: tuple[str, ...]
+    constants: Float[np.ndarray, "series constants"]
+    covariances: Float[np.ndarray, "series constants constants"]
+    freedom: Int[np.ndarray, " series"]
+    y0s: Float[np.ndarray, " series"]
+    start_times: tuple[float, ...]
+    residual_rms: Float[np.ndarray, " series"]
+    r2: Float[np.ndarray, " series"]
+    score: float
+    probability: float
+    origin: str
+    converged: np.ndarray
+    shared: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the constants."""
+        return self.formula.names
+
+    @property
+    def standard_errors(self) -> Float[np.ndarray, "series constants"]:
+        """Of the constants; NaN where the data do not determine them."""
+        return np.sqrt(np.diagonal(self.covariances, axis1=1, axis2=2))
+
+    @property
+    def confidence_intervals(self) -> Float[np.ndarray, "series constants 2"]:
+        """(low, high) that hold the true values with 95% probability, by Student's t.
+
+        If the form is right, and noise independent.
+        """
+        quantile = scipy.stats.t.ppf((1 + _CONFIDENCE) / 2, np.maximum(self.freedom, 1))
+        half = quantile[:, None] * self.standard_errors
+        return np.stack([self.constants - half, self.constants + half], axis=-1)
+
+    def law(self, series: int) -> Expression:
+        """f of one series, by its number from 0.
+
+        Raises:
+          ValueError: if the series has no solution.
+        """
+        if not np.isfinite(self.constants[series]).all():
+            raise ValueError(f"series {series} has no solution by {self.formula.text}")
+        return self.formula.with_values(self.constants[series])
+
+    def solution(
+        self, t: Float[np.ndarray, " time"] | Sequence[float], series: int
+    ) -> Float[np.ndarray, " time"]:
+        """The fitted solution of one series at any times; NaN where it does not exist."""
+        if not np.isfinite(self.constants[series]).all():
+            return np.full(np.shape(t), np.nan)
+        start, y0 = self.start_times[series], float(self.y0s[series])
+        return prediction.solution(self.law(series), start, y0, t)
+
+    def compared(self) -> tuple[Comparison, ...]:
+        """Each constant over all series: may they share one value?"""
+        return tuple(self._compared(place, name) for place, name in enumerate(self.names))
+
+    def _compared(self, place: int, name: str) -> Comparison:
+        values, errors = self.constants[:, place], self.standard_errors[:, place]
+        known = np.isfinite(values) & (errors > 0)
+        if not known.any():
+            nothing = (math.nan,) * 6
+            return Comparison(name, *nothing)
+        values, errors, freedom = values[known], errors[known], self.freedom[known]
+        low, median, high = (float(np.quantile(values, q)) for q in (0.0, 0.5, 1.0))
+        if name in self.shared or values.size < 2:
+            first = float(values[0]), float(errors[0])
+            return Comparison(name, *first, median, low, high, math.nan)
+        weights = errors**-2.0
+        mean = float(np.average(values, weights=weights))
+        # Errors that few points tell are wide by Student's t; as normal deviates of the
+        # same probability they add up to chi-squared.
+        ratio = np.abs(values - mean) / errors
+        tail = scipy.stats.t.logsf(ratio, np.maximum(freedom, 1))
+        deviates = scipy.stats.norm.isf(np.exp(np.maximum(tail, -700.0)))
+        p_value = float(scipy.stats.chi2.sf(np.sum(deviates**2), values.size - 1))
+        return Comparison(name, mean, float(weights.sum() ** -0.5), median, low, high, p_value)
+
+    def __str__(self) -> str:
+        head = f"dy/dt = {self.formula.text}"
+        return f"{head}  ({self.name})" if self.name else head
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FormResult:
+    """What `discover_own_constants` finds.
+
+    Attributes:
+      candidates: forms, best first.
+      trajectories: the series, as they were fitted.
+      labels: what they are called.
+      notes: what was done to the data.
+      seconds: how long it took.
+      tried: what the forms were chosen from, in words.
+    """
+
+    candidates: tuple[FormCandidate, ...]
+    trajectories: tuple[Trajectory, ...]
+    labels: tuple[str, ...]
+    notes: tuple[str, ...]
+    seconds: float
+    tried: tuple[str, ...] = ()
+
+    @property
+    def best(self) -> FormCandidate:
+        """The form with the best score."""
+        return self.candidates[0]
+
+    def constants(self, rank: int = 1) -> pd.DataFrame:
+        """The constants of every series by the form of this rank.
+
+        Returns:
+          A row per series: for each constant its value, `_error` (standard error), `_low`
+          and `_high` (95% interval), then `y0`, `residual_rms` and `r2`.
+        """
+        import pandas as pd  # Slow to import.
+
+        one = self.candidates[rank - 1]
+        errors, intervals = one.standard_errors, one.confidence_intervals
+        columns: dict[str, np.ndarray] = {}
+        for place, name in enumerate(one.names):
+            columns[name] = one.constants[:, place]
+            columns[f"{name}_error"] = errors[:, place]
+            columns[f"{name}_low"] = intervals[:, place, 0]
+            columns[f"{name}_high"] = intervals[:, place, 1]
+        columns |= {"y0": one.y0s, "residual_rms": one.residual_rms, "r2": one.r2}
+        return pd.DataFrame(columns, index=pd.Index(self.labels, name="series"))
+
+    def table(self, limit: int | None = None) -> pd.DataFrame:
+        """The forms, best first, `limit` of them at most."""
+        import pandas as pd  # Slow to import.
+
+        rows = [
+            {
+                "rank": rank,
+                "formula": one.formula.text,
+                "name": one.name,
+                "constants": len(one.names),
+                "median_r2": float(np.median(one.r2)),
+                "probability": one.probability,
+                "score": one.score,
+                "origin": one.origin,
+            }
+            for rank, one in enumerate(self.candidates[:limit], start=1)
+        ]
+        return pd.DataFrame(rows)
+
+    @property
+    def unexplained(self) -> tuple[str, ...]:
+        """Labels of series that the best form has no solution for."""
+        solved = np.isfinite(self.best.residual_rms)
+        return tuple(label for label, ok in zip(self.labels, solved, strict=True) if not ok)
+
+    @property
+    def conspicuous(self) -> tuple[str, ...]:
+        """Labels of series whose relative residual is far above the usual one."""
+        left = 1 - self.best.r2
+        usual = float(np.median(left))
+        far = np.isfinite(left) & (left > _CONSPICUOUS**2 * usual)
+        return tuple(label for label, is_far in zip(self.labels, far, strict=True) if is_far)
+
+
+def forms_text(found: FormResult, rows: int = _SHOWN) -> str:
+    """The best forms as aligned text."""
+    header = ("rank", "probability", "median R²", "constants", "dy/dt =")
+    lines = [header] + [
+        (
+            str(rank),
+            probability_text(one.probability),
+            r2_text(float(np.median(one.r2))),
+            str(len(one.names)),
+            f"{one.formula.text}  ({one.name})" if one.name else one.formula.text,
+        )
+        for rank, one in enumerate(found.candidates[:rows], start=1)
+    ]
+    widths = [max(map(len, column)) for column in list(zip(*lines))[:-1]]
+    return "\n".join(
+        "  ".join([*(cell.rjust(w) for cell, w in zip(line, widths)), line[-1]]) for line in lines
+    )
+
+
+def best_form_text(found: FormResult) -> str:
+    """The best form and what its constants are over the series."""
+    best = found.best
+    lines = [str(best)]
+    meanings = dict(zip(best.names, best.meanings))
+    for compared in best.compared():
+        meaning = f"  [{meanings[compared.name]}]" if compared.name in meanings else ""
+        shared = ", the same in all series" if compared.name in best.shared else ""
+        lines.append(f"  {compared}{shared}{meaning}")
+    rest = [f"R²: median {r2_text(float(np.median(best.r2)))}, least {r2_text(best.r2.min())}"]
+    if found.unexplained:
+        rest.append(
+            f"no solution for {len(found.unexplained)} series: "
+            f"{', '.join(found.unexplained[:_SHOWN])}"
+        )
+    if found.conspicuous:
+        rest.append(f"explained worse than the others: {', '.join(found.conspicuous[:_SHOWN])}")
+    return "\n".join([*lines, *(f"  {line}" for line in rest)])

@@ -1,0 +1,188 @@
+"""The report on series with constants of their own: Markdown, HTML, pictures and tables."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+import nsode_jax
+from nsode_jax.reporting.documents import (
+    Block,
+    Bullets,
+    Code,
+    Heading,
+    Paragraph,
+    Picture,
+    Table,
+    to_html,
+    to_markdown,
+)
+from nsode_jax.reporting.formatting import probability_text, r2_text, value_with_error
+from nsode_jax.reporting.own_constants import FormResult
+from nsode_jax.reporting.plot import save
+from nsode_jax.reporting.plot_series import plot_constants, plot_series
+
+_MOST_ROWS = 400
+_MOST_FORMS = 20
+
+
+def write_report(
+    found: FormResult,
+    folder: str | Path,
+    time_name: str = "t",
+    value_name: str = "y",
+    source: str | None = None,
+    notes: Sequence[str] = (),
+) -> tuple[Path, ...]:
+    """Writes `report.html`, `report.md`, `constants.csv`, `forms.csv` and the pictures.
+
+    Args:
+      found: what `discover_own_constants` found.
+      folder: where to; made if it is not there. Files of an earlier report are replaced.
+      time_name, value_name: what time and value are called.
+      source: name of the file with the data.
+      notes: what was done to that file.
+
+    Returns:
+      The files written, `report.html` first.
+
+    Raises:
+      OSError: if they cannot be written.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    pictures = (
+        Picture(
+            "series.png",
+            _png(plot_series(found, None, time_name, value_name)),
+            f"{len(found.labels)} series of {value_name} over {time_name} with their solutions.",
+            "Every series and its solution by the best form.",
+        ),
+        Picture(
+            "constants.png",
+            _png(plot_constants(found)),
+            "The constants of every series with their 95% intervals.",
+            "The constants of every series with 95% intervals. The line is one value for all, "
+            "where that is possible, or else the median.",
+        ),
+    )
+    for picture in pictures:
+        (folder / picture.file).write_bytes(picture.png)
+    found.constants().to_csv(folder / "constants.csv")
+    found.table().to_csv(folder / "forms.csv", index=False)
+    blocks = _content(found, pictures, time_name, value_name, source, notes)
+    title = f"One law of {value_name} over {time_name}, constants of {len(found.labels)} series"
+    (folder / "report.md").write_text(to_markdown(title, blocks), encoding="utf-8")
+    (folder / "report.html").write_text(to_html(title, blocks), encoding="utf-8")
+    written = ("report.html", "report.md", "constants.csv", "forms.csv")
+    return tuple(folder / name for name in (*written, *(p.file for p in pictures)))
+
+
+def _content(
+    found: FormResult,
+    pictures: tuple[Picture, Picture],
+    time_name: str,
+    value_name: str,
+    source: str | None,
+    notes: Sequence[str],
+) -> list[Block]:
+    best = found.best
+    wary = [*dict.fromkeys((*notes, *found.notes))]
+    if found.unexplained:
+        wary.append(f"No solution was found for: {', '.join(found.unexplained)}.")
+    if found.conspicuous:
+        wary.append(f"Explained worse than the others: {', '.join(found.conspicuous)}.")
+    series, constants = pictures
+    now = datetime.datetime.now(datetime.UTC)
+    return [
+        Code(f"dy/dt = {best.formula.text}"),
+        Paragraph(
+            f"y is {value_name}, t is {time_name}."
+            + (f" This is {best.name}." if best.name else "")
+            + f" Its probability among the forms tried is {probability_text(best.probability)}."
+        ),
+        *([Heading("To be wary of"), Bullets(tuple(wary))] if wary else []),
+        series,
+        Heading("Constants"),
+        _compared(found),
+        Paragraph(
+            "p is the probability of values as different as these if all series shared one; "
+            "small values say that the series differ. Intervals hold the true values with 95% "
+            "probability if the form is right and noise is independent."
+        ),
+        constants,
+        _each(found),
+        Heading("Forms"),
+        _forms(found),
+        Heading("How it was made"),
+        Bullets(
+            (
+                *([f"Data: {source}"] if source else []),
+                *([f"Tried: {'; '.join(found.tried)}"] if found.tried else []),
+                f"Program: nsode_jax {nsode_jax.__version__}",
+                f"Search: {found.seconds:.1f} s; this report: {now:%Y-%m-%d %H:%M} UTC",
+            )
+        ),
+    ]
+
+
+def _compared(found: FormResult) -> Table:
+    best, rows = found.best, []
+    meanings = dict(zip(best.names, best.meanings))
+    for one in best.compared():
+        if one.name in best.shared:
+            p = "shared"
+        else:
+            p = "unknown" if math.isnan(one.p_value) else f"{one.p_value:.2g}"
+        rows.append(
+            (
+                one.name,
+                meanings.get(one.name, ""),
+                f"{one.median:.4g}",
+                f"{one.low:.4g} to {one.high:.4g}",
+                value_with_error(one.mean, one.standard_error) if one.is_common else "-",
+                p,
+            )
+        )
+    return Table(("constant", "meaning", "median", "range", "one value for all", "p"), tuple(rows))
+
+
+def _each(found: FormResult) -> Table:
+    best = found.best
+    errors = best.standard_errors
+    rows = tuple(
+        (
+            label,
+            *(value_with_error(*pair) for pair in zip(best.constants[i], errors[i], strict=True)),
+            f"{best.y0s[i]:.4g}",
+            f"{best.residual_rms[i]:.3g}",
+            r2_text(float(best.r2[i])),
+        )
+        for i, label in enumerate(found.labels[:_MOST_ROWS])
+    )
+    return Table(("series", *best.names, "first value", "residual (RMS)", "R²"), rows)
+
+
+def _forms(found: FormResult) -> Table:
+    rows = tuple(
+        (
+            str(rank),
+            probability_text(one.probability),
+            r2_text(float(sorted(one.r2)[len(one.r2) // 2])),
+            one.name or "-",
+            one.formula.text,
+        )
+        for rank, one in enumerate(found.candidates[:_MOST_FORMS], start=1)
+    )
+    return Table(("rank", "probability", "median R²", "name", "dy/dt ="), rows, code=True)
+
+
+def _png(figure: Figure) -> bytes:
+    buffer = io.BytesIO()
+    save(figure, buffer)
+    return buffer.getvalue()
