@@ -17,6 +17,7 @@ def run(options: argparse.Namespace) -> int:
     for name, given in (
         ("--try", options.laws),
         ("--robust", options.robust),
+        ("--sigma", options.sigma is not None),
         ("--beams", options.beams is not None),
         ("--samples", options.samples is not None),
     ):
