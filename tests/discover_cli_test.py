@@ -363,8 +363,6 @@ def test_known_errors_are_passed_on(calls, tmp_path):
     np.testing.assert_allclose(calls[0]["sigma"], 0.1 + 0.01 * T)
     assert cli.main(["data.csv", "--value", "y", "--sigma", "0.2"]) == 0
     np.testing.assert_allclose(calls[1]["sigma"], 0.2)
-    assert cli.main(["data.csv", "--replicates", "--value", "y,sd", "--sigma", "0.2"]) == 0
-    assert [errors[0] for errors in calls[2]["sigma"]] == [pytest.approx(0.2)] * 2
 
 
 def run(*arguments, cwd, code="from nsode_jax.discover import main; sys.exit(main(sys.argv[1:]))"):
