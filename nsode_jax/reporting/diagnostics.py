@@ -9,7 +9,11 @@ import numpy as np
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.constants import is_plain
-from nsode_jax.reporting.formatting import probability_text
+from nsode_jax.fitting.beginning import odd_beginning
+from nsode_jax.fitting.dataset import Dataset
+from nsode_jax.fitting.fit import Fit, Origin
+from nsode_jax.fitting.trajectory_fitting import linearized
+from nsode_jax.reporting.formatting import probability_text, time_text
 from nsode_jax.reporting.result import Candidate
 
 LIKELY = 0.05
@@ -33,15 +37,15 @@ def diagnose(
       trajectories: the data they were fitted to.
     """
     best = candidates[0]
-    goodness = _goodness(best, trajectories)
+    of_data = (*_goodness(best, trajectories), *_lag(best, trajectories))
     if best.r2 < _POOR_R2:
         return (
-            *goodness,
+            *of_data,
             f"The best law explains only {max(best.r2, 0.0):.0%} of the variance of the "
             "data; do not trust it: the noise is too large, or no law dy/dt = f(y) fits.",
         )
     return (
-        *goodness,
+        *of_data,
         *_rivals(candidates, trajectories),
         *_vague_constants(best),
         *_prediction(best),
@@ -69,6 +73,25 @@ def _goodness(best: Candidate, trajectories: Sequence[Trajectory]) -> tuple[str,
         "law that was found is right. The standard errors of the constants follow from the "
         f"measurement errors as given; those from the residuals would be {ratio:.2g} times as "
         "large.",
+    )
+
+
+def _lag(best: Candidate, trajectories: Sequence[Trajectory]) -> tuple[str, ...]:
+    """A word if the first points do not follow the law of the others."""
+    data = Dataset.of(trajectories)
+    fit = Fit(best.expression, best.y0s, best.residual_rms, best.r2, best.converged, Origin(""))
+    linear = linearized(data, fit) if fit.converged else None
+    if linear is None:
+        return ()
+    times = np.concatenate([trajectory.t for trajectory in trajectories])
+    found = odd_beginning(linear, times)
+    if found is None:
+        return ()
+    number, later = int((times <= found.until).sum()), times[times > found.until].min()
+    return (
+        f"The first {number} points (until {time_text(found.until)}) do not follow the law of the "
+        f"others; they lie {'above' if found.side > 0 else 'below'} it. A lag phase? To leave them "
+        f"out, try --from {time_text(later)} (in Python, the times from there on).",
     )
 
 
