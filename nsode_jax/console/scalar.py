@@ -97,6 +97,7 @@ def _discover(read: Measurements, options: argparse.Namespace) -> Discovery | No
     progress("loading")
     from nsode_jax.decoding.compiled import keep_compiled_programs
     from nsode_jax.discovery.pipeline import DiscoveryError, discover
+    from nsode_jax.fitting.frame import FrameError
     from nsode_jax.modeling.pretrained import WeightsError
 
     keep_compiled_programs()
@@ -111,6 +112,8 @@ def _discover(read: Measurements, options: argparse.Namespace) -> Discovery | No
             candidates=options.laws,
             operators=options.operators,
             max_symbols=options.max_symbols,
+            zero_at_zero=options.zero_at_zero,
+            known=options.known,
             robust=options.robust,
             limits=read.limits if any(limit.t.size for limit in read.limits) else (),
             seed=options.seed,
@@ -121,7 +124,7 @@ def _discover(read: Measurements, options: argparse.Namespace) -> Discovery | No
         progress.end_line()
         print(f"{PROGRAM}: {error}", file=sys.stderr)
         return None
-    except WeightsError as error:
+    except (WeightsError, FrameError) as error:
         raise InputError(" ".join(str(error).split())) from error
     finally:
         progress.end_line()
@@ -163,8 +166,9 @@ def _chosen(options: argparse.Namespace) -> dict[str, object]:
         chosen["sources"] = ", ".join(options.sources)
     if options.operators is not None:
         chosen["operators"] = ", ".join(options.operators) or "none"
-    if options.robust:
-        chosen["robust"] = True
+    for name in ("robust", "zero_at_zero", "known"):
+        if getattr(options, name):
+            chosen[name] = getattr(options, name)
     if options.laws:
         chosen["tried"] = "; ".join(options.laws)
     return chosen
