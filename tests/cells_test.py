@@ -112,3 +112,19 @@ def test_minutes_and_seconds(tmp_path):
     result = read(tmp_path, Y, times, "t (min),y")
     assert result.names[0] == "t (min) [minutes]" and result.trajectories[0].t[0] == 0.5
     assert "'3:75'" in refusal(tmp_path, Y, ["0:10", "0:20", "3:75", *times[3:8], "9:99"])
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "doubt"),
+    [("t (h:mm)", "minutes", False), ("t_hours", "minutes", False), ("clock", "minutes", True)]
+    + [("time (min)", "seconds", True), ("m:ss", "seconds", True), ("h:mm:ss", "minutes", False)],
+)
+def test_the_name_says_whether_a_clock_has_hours(tmp_path, name, unit, doubt):
+    """Of the window too."""
+    rows = "".join(f"{i // 6}:{i % 6}0,{2.0 * 0.9**i:.4f}\n" for i in range(10))
+    path = tmp_path / "data.csv"
+    path.write_text(f"{name},y\n{rows}")
+    found = read_measurements(path, start="0:20")
+    assert found.names[0] == f"{name} [{unit}]"
+    np.testing.assert_allclose(found.trajectories[0].t, 10.0 * np.arange(2, 10))
+    assert any("60 times" in note for note in found.notes) == doubt

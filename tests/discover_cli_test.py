@@ -118,6 +118,7 @@ def test_a_law_is_found_and_drawn(calls, capsys, tmp_path):
         max_symbols=None,
         robust=False,
         limits=(),
+        sigma=None,
         seed=0,
     )
 
@@ -210,6 +211,7 @@ def test_options_reach_the_pipeline(calls, capsys, write, tmp_path):
         max_symbols=None,
         robust=True,
         limits=(),
+        sigma=None,
         seed=3,
     )
     assert "\n   1  " in out and "\n   2  " not in out
@@ -352,6 +354,15 @@ def test_no_law_found(monkeypatch, calls, capsys):
     monkeypatch.setattr(pipeline, "discover", no_law)
     assert cli.main([str(YEAST)]) == 1
     assert capsys.readouterr().err.splitlines()[-1] == "nsode_jax.discover: No law."
+
+
+def test_known_errors_are_passed_on(calls, tmp_path):
+    rows = (f"{t},{5 - 0.1 * t},{0.1 + 0.01 * t}" for t in T)
+    (tmp_path / "data.csv").write_text("\n".join(["t,y,sd", *rows]))
+    assert cli.main(["data.csv", "--sigma", "sd"]) == 0
+    np.testing.assert_allclose(calls[0]["sigma"], 0.1 + 0.01 * T)
+    assert cli.main(["data.csv", "--value", "y", "--sigma", "0.2"]) == 0
+    np.testing.assert_allclose(calls[1]["sigma"], 0.2)
 
 
 def run(*arguments, cwd, code="from nsode_jax.discover import main; sys.exit(main(sys.argv[1:]))"):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from nsode_jax.dynamics.trajectory import TrajectoryError
 from nsode_jax.tables.layout import parse_text
 from nsode_jax.tables.table import read_table
 
@@ -76,3 +77,32 @@ def test_a_short_wide_table_is_not_transposed():
 def test_the_first_row_of_data_is_not_taken_for_text(tmp_path):
     with pytest.raises(ValueError, match="'bad' in line 2"):
         read(tmp_path, "t;y\n0;bad\n" + "".join(f"{t + 1};{t * t}\n" for t in T))
+
+
+@pytest.mark.parametrize("row", ['5,3000,"0.2', '5,3000,0.22,"', '"', '5,"3000'])
+@pytest.mark.parametrize("place", [0, 4, 11])
+def test_a_quotation_mark_that_is_not_closed_hides_no_row(tmp_path, row, place):
+    lines = ROWS.splitlines()
+    lines[place] = row
+    lines[-1:] = [lines[-1], '"12","7200","0.803"']
+    with pytest.raises(TrajectoryError, match="quotation mark that is not closed"):
+        read(tmp_path, "n,s,A\n" + "\n".join(lines))
+
+
+def test_a_comment_over_two_lines_is_no_row(tmp_path):
+    rows = "".join(f'{i},{0.09 * 1.2**i:.3f},"fine\nindeed"\n' for i in range(12))
+    trajectory, _, _ = read(tmp_path, "t,y,remark\n" + rows)
+    assert len(trajectory) == 12
+
+
+def test_semicolons_left_between_numbers_are_refused(tmp_path):
+    rows = "".join(f"{i},0;{0.09 * 1.2**i:.3f}".replace(".", ",") + "\n" for i in range(12))
+    with pytest.raises(TrajectoryError, match="hold two numbers"):
+        read(tmp_path, 'Method: growth;"\n' + rows)
+
+
+def test_commas_or_spaces_between_the_cells_is_asked(tmp_path):
+    """174,1 461,4 is 174.1 and 461.4, or 174, 1461 and 4."""
+    rows = "".join(f"{17 * i},{i % 10} {461 + i},{i % 7}\n" for i in range(12))
+    with pytest.raises(TrajectoryError, match="split in two ways"):
+        read(tmp_path, "0,0 518,-2\n" + rows)

@@ -113,4 +113,36 @@ def test_marks_that_cannot_be():
 
 @pytest.mark.filterwarnings("error")
 def test_numbers_beyond_floating_point_are_compared_without_a_warning(tmp_path):
-    assert "usable points" in refusal(tmp_path, column(["1e999", "1,020"] * 3))
+    assert "in two ways" in refusal(tmp_path, column(["9" * 400, "1,020"] * 3))
+
+
+@pytest.mark.parametrize("cell", ["", "NA", "<0,1", "7,5 mg", "bad"])
+def test_a_long_column_is_read_as_a_short_one(tmp_path, cell):
+    """Long columns of nothing but decimal commas are read at once, others cell by cell."""
+    values = np.round(5 * np.exp(-np.arange(3000) / 900), 4)
+    cells = [f"{value:.4f}".replace(".", ",") for value in values]
+    cells[40] = cell
+    long, short = (
+        read(tmp_path, column(cells[:rows], ";")).trajectories[0] for rows in (3000, 900)
+    )
+    assert long.y.tolist() == np.delete(values, 40).tolist()
+    assert short.y.tolist() == long.y[:899].tolist()
+
+
+@pytest.mark.parametrize("delimiter", ["\t", ";", ","])
+@pytest.mark.parametrize("small", ["0.123", "1234.567"])
+def test_three_decimals_are_decimals_where_one_cell_says_so(tmp_path, delimiter, small):
+    cells = [small, *(f"{1.234 * 1.1**i:.3f}" for i in range(30))]
+    found = read(tmp_path, column(cells, delimiter))
+    assert found.trajectories[0].y.tolist() == [float(cell) for cell in cells]
+    assert not found.notes
+
+
+def test_a_slip_does_not_decide_for_a_column_of_thousands(tmp_path):
+    """1.5, a slip of the pen, would make 1.05 of 1050."""
+    cells = [str(210 * i) if i < 5 else f"{210 * i / 1000:.3f}" for i in range(20)]
+    cells[9] = "1.5"
+    assert "in two ways" in refusal(tmp_path, column(cells))
+    cells = [f"{926.640 - i:.3f}" for i in range(20)]
+    cells[9] = "1,5"
+    assert "in two ways" in refusal(tmp_path, column(cells, ";"))

@@ -112,6 +112,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FORMULA",
         help="with --constants own: the form, if it is known, such as r*y*(1 - y/K)",
     )
+    add(
+        "--sigma",
+        metavar="COL",
+        help="known errors of measurement: the column of their standard deviations, or a number; "
+        "laws are then judged by chi-squared",
+    )
     add("--from", metavar="TIME", help="first time to use: a number, or a date as in the file")
     add("--to", metavar="TIME", help="last time to use")
     add("--decimal", metavar="MARK", help="decimal mark, . or , where the columns do not tell")

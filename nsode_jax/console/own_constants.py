@@ -18,6 +18,7 @@ def run(options: argparse.Namespace) -> int:
         ("--try", options.laws),
         ("--robust", options.robust),
         ("--known", options.known is not None),
+        ("--sigma", options.sigma is not None),
         ("--beams", options.beams is not None),
         ("--samples", options.samples is not None),
     ):

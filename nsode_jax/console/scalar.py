@@ -7,7 +7,7 @@ import dataclasses
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nsode_jax.console.arguments import PROGRAM, InputError
 from nsode_jax.console.output import Output, output_of, write
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
 def read_series(options: argparse.Namespace) -> Measurements:
     """The series of the file."""
     start, end = getattr(options, "from"), options.to
-    reading = ("time", "value", "series", "replicates", "decimal", "thousands")
+    reading = ("time", "value", "series", "replicates", "decimal", "thousands", "sigma")
     chosen = {name: getattr(options, name) for name in reading}
     return read_measurements(options.file, **chosen, start=start, end=end)
 
@@ -115,6 +115,7 @@ def _discover(read: Measurements, options: argparse.Namespace) -> Discovery | No
             zero_at_zero=options.zero_at_zero,
             known=options.known,
             robust=options.robust,
+            sigma=_errors(read.trajectories),
             limits=read.limits if any(limit.t.size for limit in read.limits) else (),
             seed=options.seed,
             progress=progress,
@@ -136,6 +137,14 @@ def _as_given(trajectories: Sequence[Trajectory]) -> tuple:
     if len(trajectories) == 1:
         return trajectories[0].t, trajectories[0].y
     return [series.t for series in trajectories], [series.y for series in trajectories]
+
+
+def _errors(trajectories: Sequence[Trajectory]) -> Any:
+    """Known errors of measurement as `discover` takes them."""
+    if len(trajectories) == 1:
+        return trajectories[0].errors
+    known = [series.errors for series in trajectories]
+    return None if known[0] is None else known
 
 
 def _write(
@@ -166,8 +175,8 @@ def _chosen(options: argparse.Namespace) -> dict[str, object]:
         chosen["sources"] = ", ".join(options.sources)
     if options.operators is not None:
         chosen["operators"] = ", ".join(options.operators) or "none"
-    for name in ("robust", "zero_at_zero", "known"):
-        if getattr(options, name):
+    for name in ("robust", "zero_at_zero", "known", "sigma"):
+        if getattr(options, name) not in (None, False):
             chosen[name] = getattr(options, name)
     if options.laws:
         chosen["tried"] = "; ".join(options.laws)

@@ -17,6 +17,7 @@ def run(options: argparse.Namespace) -> int:
     for name, given in (
         ("--replicates", options.replicates),
         ("--robust", options.robust),
+        ("--sigma", options.sigma is not None),
         ("--try", options.laws),
         ("--operators", options.operators is not None),
         ("--max-symbols", options.max_symbols is not None),

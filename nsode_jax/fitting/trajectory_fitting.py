@@ -75,8 +75,9 @@ def fit_trajectories(
     converged = False
     try:
         # The smoothed first value may lie beyond a barrier; the measured one may not.
-        for firsts in (y0s, [trajectory.y[0] for trajectory in data], problem.from_middles()):
-            start = problem.start(firsts)
+        measured = [float(trajectory.y[0]) for trajectory in data]
+        for firsts in (lambda: y0s, lambda: measured, problem.from_middles):
+            start = problem.start(firsts())
             problem.residual(start)
             if math.isfinite(problem.best_rms):
                 break

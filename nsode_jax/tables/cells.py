@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 
-_MISSING = frozenset(
+MISSING = frozenset(
     ("", "na", "n/a", "#n/a", "nan", "nat", "null", "none", "<na>", "-", "--", ".", "?")
 )
 _BELOW = ("<lod", "<loq", "<lloq", "lod", "loq", "lloq", "blq", "bloq", "bdl", "bql", "nd", "n.d.")
@@ -39,18 +40,23 @@ _FORMS = {
 DATA = ("number", "date", "clock")
 
 
-def is_missing(cell: str) -> bool:
-    return cell.strip().lower() in _MISSING
-
-
 def kind_of(cell: str | float) -> str:
     """What the cell holds: number, date, clock, text, or missing; dressed for a number that
     is not written as computers write it: with a decimal comma, a percent sign, a unit."""
     cell = cell.strip() if isinstance(cell, str) else ""
-    if cell.lower() in _MISSING or cell.lower() in LIMITS:
+    if cell.lower() in MISSING or cell.lower() in LIMITS:
         return "missing"
     plain = next((kind for kind, form in _FORMS.items() if form.fullmatch(cell)), None)
     return plain or ("dressed" if NUMBER.fullmatch(cell) else "text")
+
+
+def usual_unit(matches: Sequence[re.Match[str] | None]) -> str:
+    """The unit that at least half of the numbers have; others are not read."""
+    units = Counter((match["unit"] or "") for match in matches if match is not None)
+    if not units:
+        return ""
+    unit, times = units.most_common(1)[0]
+    return unit if 2 * times >= units.total() else ""
 
 
 def usual_kind(kinds: Counter) -> str:

@@ -33,6 +33,7 @@ def choose_columns(
     value: str | None = None,
     series: str | None = None,
     replicates: bool = False,
+    taken: Sequence[int] = (),
 ) -> Choice:
     """The columns that the user names, or that the table's shape suggests.
 
@@ -41,6 +42,7 @@ def choose_columns(
       time, value, series: columns by name or number from 1. With `replicates`, `value`
         may be several, with commas between them; None: all columns of numbers.
       replicates: whether each column of values is a series.
+      taken: columns that hold something else.
 
     Raises:
       TrajectoryError: if there are no such columns.
@@ -52,13 +54,20 @@ def choose_columns(
         raise TrajectoryError(
             f"Time and value are the same column, {sheet.label(chosen_time)}; two are needed."
         )
+    for column in taken:
+        if column in (chosen_time, *chosen, *hidden):
+            raise TrajectoryError(
+                f"Column {sheet.label(column)} is named twice: it cannot hold errors of "
+                "measurement and something else."
+            )
     kinds = [sheet.kind(column) for column in sheet.frame.columns]
     if chosen_time is not None and kinds[chosen_time] == "text":
         raise not_numbers(sheet, chosen_time, "numbers or dates")
     for column in chosen:
         if kinds[column] != "number":
             raise not_numbers(sheet, column)
-    usable = [c for c, kind in enumerate(kinds) if kind != "text" and c not in hidden]
+    others = (*hidden, *taken)
+    usable = [c for c, kind in enumerate(kinds) if kind != "text" and c not in others]
     free = [column for column in usable if column != chosen_time and column not in chosen]
     numbers = [column for column in free if kinds[column] == "number"]
     if len(usable) < 2 or (not chosen and not numbers):
@@ -76,7 +85,7 @@ def choose_columns(
         after = after or numbers
         # Plate readers put the temperature of the chamber between time and wells.
         chosen = [next((c for c in after if not _of_chamber(sheet, c)), after[0])]
-        if len(usable) > 2 or sum(map(bool, sheet.names)) > 2:
+        if len(usable) > 2 or sum(map(bool, sheet.names)) > 2 + len(taken):
             notes.append(
                 f"The file has more than two columns; {sheet.label(chosen_time)} was taken as the "
                 f"time and {sheet.label(chosen[0])} as the value."

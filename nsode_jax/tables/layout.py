@@ -25,6 +25,7 @@ _HEAD = 500  # Lines in which the data must begin.
 _SAMPLE = 200
 _LONGEST = 100_000  # Characters of a line; the csv module allows a cell little more.
 _DELIMITERS = ("\t", ";", ",", " ")  # In order of preference.
+_PAIRS = re.compile(r"(?=.*,)[-+]?\d+(,\d+)?( [-+]?\d+(,\d+)?)+")
 _UNITS = re.compile(
     r"[\[(].*[\])]|[-\u2013#1]|%|a\.?u\.?|od(_?\d+)?"
     r"|(sec|min|hrs?|hours?|days?|yrs?|years?|seconds?|minutes?)"
@@ -69,6 +70,7 @@ def parse_text(text: str, file: str) -> Sheet:
     sample = [line[:_LONGEST] for line in sample if _is_filled(line)]
     layouts = [_lay_out(sample, delimiter, file) for delimiter in delimiters]
     layout = max(layouts, key=lambda x: x.merit)
+    _require_split(layout, sample, file)
     rows = [*layout.before, *layout.rows]
     if is_transposed(rows):
         return transpose(rows, file, layout.delimiter)
@@ -101,6 +103,38 @@ def parse_text(text: str, file: str) -> Sheet:
 
 def _is_filled(line: str) -> bool:
     return bool(line.strip(" \t,;"))
+
+
+def _require_split(layout: _Layout, lines: list[str], file: str) -> None:
+    """Refuses a split that hides rows, or leaves another delimiter between numbers.
+
+    As a quotation mark does that is not closed, or commas in 0,0;0,278 and in 1,5 461,4.
+    """
+    ends = [0, *_split(lines, layout.delimiter, file)[1]]
+    for start, end in zip(ends, ends[1:]):
+        if len(lines[start]) == _LONGEST:  # It was cut, perhaps within quotation marks.
+            continue
+        if any(_begins_with_data(line) for line in lines[start + 1 : end]):
+            raise _open_quote(file, lines[start])
+    if layout.delimiter not in (",", " "):
+        return
+    pairs = [line for line in lines if _PAIRS.fullmatch(line.strip())]
+    named = any(len(row) == layout.width for row in layout.before)
+    if layout.delimiter == "," and 2 * len(pairs) > len(lines) and not named:
+        raise TrajectoryError(
+            f"{file} can be split in two ways: {pairs[0].strip()[:40]!r} may be cells with commas "
+            "between them, or with spaces between them and decimal commas; save it with semicolons "
+            "or tabs between the columns."
+        )
+    for column in range(layout.width):
+        cells = [row[column] for row in layout.rows if column < len(row)]
+        whole = [cell for cell in cells if re.search(r"\d\"?[;\t]\"?[-+.\d]", cell)]
+        if 2 * len(whole) > len(cells):
+            raise TrajectoryError(
+                f"{file} cannot be split into columns without doubt: its cells {whole[0][:20]!r} "
+                "hold two numbers; look for a quotation mark that is not closed, or lines of "
+                "another kind before the data."
+            )
 
 
 def _told_delimiter(lines: list[str]) -> tuple[list[str], tuple[str, ...]]:
@@ -305,6 +339,8 @@ def _read_frame(
 ) -> tuple[pd.DataFrame, list[str]]:
     """A row per line, and notes on rows that have not the usual number of cells."""
     frame = _parse(lines, layout, file)
+    if len(frame) != len(lines):
+        _require_closed_quotes(frame, file)
     extra = frame.pop(layout.width).dropna()
     full = frame[layout.width - 1].notna().to_numpy()
     long = zip(map(int, extra.index), map(str, extra))  # Rows are numbered from 0 here.
@@ -328,6 +364,28 @@ def _read_frame(
             "counts as missing."
         )
     return frame, notes
+
+
+def _begins_with_data(line: str) -> bool:
+    first = re.split(r"[\s;,\"]", line.strip(' "'))[0]
+    return kind_of(first) in (*DATA, "dressed")
+
+
+def _open_quote(file: str, text: str) -> TrajectoryError:
+    return TrajectoryError(
+        f"{file} has a quotation mark that is not closed, so that what follows {text[:30]!r} is "
+        "taken for one cell with the next line; remove the mark or close it."
+    )
+
+
+def _require_closed_quotes(frame: pd.DataFrame, file: str) -> None:
+    """Refuses a cell that goes on in the next line with data: a row that a quotation mark hides."""
+    for column in frame.columns[frame.dtypes.map(lambda kind: kind.kind not in "iuf")]:
+        cells = frame[column].astype("str")
+        for row in np.flatnonzero(cells.str.contains("\n", regex=False, na=False)):
+            first, *others = cells.iloc[row].split("\n")
+            if any(map(_begins_with_data, others)):
+                raise _open_quote(file, first or str(frame.iloc[row, 0]))
 
 
 def _is_short(line: str, layout: _Layout) -> bool:

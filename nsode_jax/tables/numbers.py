@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import dataclasses
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from nsode_jax.dynamics.trajectory import TrajectoryError, count
-from nsode_jax.tables.cells import LIMITS, NUMBER, kind_of
+from nsode_jax.tables.cells import LIMITS, NUMBER, kind_of, usual_unit
 from nsode_jax.tables.separators import (
     AS_FOUND,
     Convention,
@@ -19,6 +20,11 @@ from nsode_jax.tables.separators import (
     to_float,
 )
 from nsode_jax.tables.sheet import Sheet
+
+if TYPE_CHECKING:
+    import pandas as pd  # Slow to import, see `sheet`.
+
+_LONG = 1000  # Rows from which reading cell by cell takes time.
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +70,31 @@ def _plain(values: np.ndarray) -> Numbers:
     return Numbers(values, none, none, none, np.full(values.shape, np.nan))
 
 
+_COMMAS = r"[-+]?[0-9]+(?:,[0-9]+)?"
+_DECIMALS = r"[-+]?(?:0[0-9]*|[0-9]{4,}),[0-9]+|[-+]?[0-9]+,(?:[0-9]{1,2}|[0-9]{4,})"
+_DECIMAL_COMMAS = "Decimal commas were read as decimal points."
+
+
+def _with_commas(text: pd.Series, convention: Convention) -> Numbers | None:
+    """The numbers of a long column of decimal commas and nothing else, read at once."""
+    known = text.dropna()
+    if len(known) < _LONG or convention.mark == "." or not known.str.fullmatch(_COMMAS).all():
+        return None
+    certain = int(known.str.fullmatch(_DECIMALS).sum())
+    if 2 * certain < int(known.str.contains(",", regex=False).sum()) or not certain:
+        return None
+    values = np.full(len(text), np.nan)
+    values[text.notna().to_numpy()] = known.str.replace(",", ".", regex=False).astype(np.float64)
+    return dataclasses.replace(_plain(values), notes=(_DECIMAL_COMMAS,))
+
+
 def _dressed(sheet: Sheet, column: int, convention: Convention) -> Numbers:
+    if (found := _with_commas(sheet.text(column), convention)) is not None:
+        return found
     text = sheet.text(column).to_numpy(object)
     known = np.array([isinstance(cell, str) for cell in text], bool)
     matches = [NUMBER.fullmatch(cell) if isinstance(cell, str) else None for cell in text]
-    unit = _usual_unit(matches)
+    unit = usual_unit(matches)
     numbers: list[str | None] = []
     below, above = np.zeros(text.shape, bool), np.zeros(text.shape, bool)
     for row, match in enumerate(matches):
@@ -86,7 +112,7 @@ def _dressed(sheet: Sheet, column: int, convention: Convention) -> Numbers:
     unreadable = known & np.isnan(values) & ~limited
     notes = [] if remark is None else [remark]
     if decimal == "," and any(n is not None and "," in n for n in numbers):
-        notes.append("Decimal commas were read as decimal points.")
+        notes.append(_DECIMAL_COMMAS)
     if unit:
         notes.append(
             f"The percent signs in column {sheet.label(column)} were left out (75% is 75)."
@@ -96,15 +122,6 @@ def _dressed(sheet: Sheet, column: int, convention: Convention) -> Numbers:
     limits = np.where(limited, values, np.nan)
     values = np.where(limited, np.nan, values)
     return Numbers(values, unreadable, below, above, limits, unit, tuple(notes))
-
-
-def _usual_unit(matches: list) -> str:
-    """The unit that at least half of the numbers have; others are not read."""
-    units = Counter((match["unit"] or "") for match in matches if match is not None)
-    if not units:
-        return ""
-    unit, times = units.most_common(1)[0]
-    return unit if 2 * times >= units.total() else ""
 
 
 def _is_zero(number: str | None) -> bool:

@@ -16,14 +16,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsode_jax.dynamics.trajectory import TrajectoryError
-from nsode_jax.tables.cells import APOSTROPHES, NUMBER, SPACES
+from nsode_jax.tables.cells import APOSTROPHES, NUMBER, SPACES, usual_unit
 from nsode_jax.tables.sheet import Sheet
 
 _FEW = 0.05  # A share of cells that may contradict the others: slips of the pen.
 _CLEAR = 1.0  # Decades by which one reading must jump more than the other.
+_ENOUGH = 2  # Cells of another column that say something: one may be a slip.
 _SAMPLE = 200
 _ONE_GROUP = re.compile(r"[-+]?[1-9]\d{0,2}([.,])\d{3}")
 _GROUPS = re.compile(r"[-+]?[1-9]\d{0,2}(?:([.,])\d{3}(?:\1\d{3})+|([.,])\d{3}(?:\2\d{3})*[.,]\d+)")
+_THREE = re.compile(r"[-+]?(0|\d{4,})[.,]\d{3}")
 _DROPPED = str.maketrans("", "", SPACES + APOSTROPHES)
 
 
@@ -103,7 +105,7 @@ def decimal_mark(
             raise _mixed(sheet, column, said)
         return ("." if points > commas else ","), None
     if points or commas:
-        return ("." if points else ","), None
+        return _of_certain(sheet, column, numbers, said, "." if points else ","), None
     marks = {s[1] for s in said if s.startswith("?")}
     if not marks:
         return ".", None
@@ -112,13 +114,37 @@ def decimal_mark(
     return _of_groups(sheet, column, numbers, said, marks.pop())
 
 
+def _of_certain(
+    sheet: Sheet, column: int, numbers: Sequence[str | None], said: list[str], mark: str
+) -> str:
+    """The decimal mark that some cells show for certain; a few must fit all the others.
+
+    One slip of the pen, 1.5 among 1.020 and 1.351, must not make 1.02 of 1020.
+    """
+    certain, groups = said.count(mark), [s[1] for s in said if s.startswith("?")]
+    if not groups or certain > max(1, _FEW * len(groups)):
+        return mark
+    if any(_THREE.fullmatch(number) for number, s in zip(numbers, said) if number and s == mark):
+        return mark  # 0.123 among 1.234 and 12.345: all have three decimals.
+    known = [(n, s) for n, s in zip(numbers, said) if n]
+    sizes = [abs(to_float(number, mark)) or math.nan for number, _ in known]
+    jumps = [
+        abs(math.log10(b / a))
+        for a, b, (_, s), (_, r) in zip(sizes, sizes[1:], known, known[1:])
+        if mark in (s, r) and s != r and math.isfinite(a * b)
+    ]
+    others = {_mark_of_other_columns(sheet, column), _mark_by_neighbours(numbers, said, groups[0])}
+    if others - {None, mark} or not jumps or min(jumps) > _CLEAR:
+        raise _two_ways(sheet, column, numbers, said, groups[0])
+    return mark
+
+
 def _of_groups(
     sheet: Sheet, column: int, numbers: Sequence[str | None], said: list[str], mark: str
 ) -> tuple[str, str | None]:
     """The decimal mark where each mark stands before three digits."""
     other = "," if mark == "." else "."
-    row = next(i for i, s in enumerate(said) if s)
-    example = str(numbers[row])
+    example = str(numbers[next(i for i, s in enumerate(said) if s)])
     from_file = _mark_of_other_columns(sheet, column)
     from_neighbours = _mark_by_neighbours(numbers, said, mark)
     verdicts = {verdict for verdict in (from_file, from_neighbours) if verdict}
@@ -127,12 +153,7 @@ def _of_groups(
     if not verdicts and sheet.delimiter == " " and mark == ".":
         verdicts = {"."}
     if len(verdicts) != 1:
-        raise TrajectoryError(
-            f"Column {sheet.label(column)} can be read in two ways: {example!r} in "
-            f"{sheet.place(row)} is {example.replace(mark, '')} if {mark!r} separates thousands "
-            f"(--thousands {mark!r}) and {example.replace(mark, '.')} if it is the decimal mark "
-            f"(--decimal {mark!r}); choose one."
-        )
+        raise _two_ways(sheet, column, numbers, said, mark)
     decimal = verdicts.pop()
     if decimal == mark:
         return decimal, None
@@ -159,12 +180,17 @@ def _mark_of_other_columns(sheet: Sheet, column: int) -> str | None:
                 continue
         text = (str(cell).strip() for cell in sheet.text(other).iloc[:_SAMPLE])
         matches = [NUMBER.fullmatch(cell) for cell in text]
-        numbers = [match and clean_number(match["number"]) for match in matches]
+        unit = usual_unit(matches)
+        numbers = [
+            clean_number(match["number"]) if match and (match["unit"] or "") == unit else None
+            for match in matches
+        ]
         said = [evidence(number) if number else "" for number in numbers]
-        found |= {".", ","} & set(said)
+        certain = {mark for mark in ".," if said.count(mark) >= _ENOUGH}
         groups = {s[1] for s in said if s.startswith("?")}
-        if len(groups) == 1 and not {".", ","} & set(said):
-            found |= {_mark_by_neighbours(numbers, said, groups.pop())}
+        if len(groups) == 1 and not certain and said.count(f"?{min(groups)}") >= _ENOUGH:
+            certain = {_mark_by_neighbours(numbers, said, groups.pop())}
+        found |= certain
     found &= {".", ","}
     return found.pop() if len(found) == 1 else None
 
@@ -183,7 +209,8 @@ def _as_groups(broken: np.ndarray) -> bool:
 
 def _mark_by_neighbours(numbers: Sequence[str | None], said: list[str], mark: str) -> str | None:
     """The decimal mark for which whole numbers and grouped ones continue each other."""
-    known = [(n, s) for n, s in zip(numbers, said) if n]
+    written = re.compile(r"[-+.,\d]+")  # Neither inf nor 1e3.
+    known = [(n, s) for n, s in zip(numbers, said) if n and written.fullmatch(n)]
     jumps = {}
     for decimal in ".,":
         logs = [_log(_value(number, decimal)) for number, _ in known]
@@ -196,7 +223,7 @@ def _mark_by_neighbours(numbers: Sequence[str | None], said: list[str], mark: st
         return None
     other = "," if mark == "." else "."
     as_decimal, as_thousands = np.median(jumps[mark]), np.median(jumps[other])
-    if abs(as_decimal - as_thousands) < _CLEAR:
+    if abs(as_decimal - as_thousands) < _CLEAR or min(as_decimal, as_thousands) > _CLEAR:
         return None
     return mark if as_decimal < as_thousands else other
 
@@ -225,6 +252,19 @@ def to_float(number: str, decimal: str) -> float:
         return float(number.replace(decimal, "."))
     except ValueError:
         return float("nan")
+
+
+def _two_ways(
+    sheet: Sheet, column: int, numbers: Sequence[str | None], said: list[str], mark: str
+) -> TrajectoryError:
+    row = next(i for i, s in enumerate(said) if s == f"?{mark}")
+    example = str(numbers[row])
+    return TrajectoryError(
+        f"Column {sheet.label(column)} can be read in two ways: {example!r} in "
+        f"{sheet.place(row)} is {example.replace(mark, '')} if {mark!r} separates thousands "
+        f"(--thousands {mark!r}) and {example.replace(mark, '.')} if it is the decimal mark "
+        f"(--decimal {mark!r}); choose one."
+    )
 
 
 def _mixed(sheet: Sheet, column: int, said: list[str]) -> TrajectoryError:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from nsode_jax.tables.cells import is_missing, kind_of, usual_kind
+from nsode_jax.tables.cells import MISSING, kind_of, usual_kind
 
 if TYPE_CHECKING:
     # Imported where a table is at hand: it takes half a second, and a mistyped file name
@@ -76,4 +76,4 @@ class Sheet:
 def as_text(cells: pd.Series) -> pd.Series:
     """The cells as text, NaN where there is nothing or a mark of a missing value."""
     text = cells.astype("str").str.strip()
-    return text.mask(np.array([is_missing(cell) for cell in text.fillna("")], bool))
+    return text.mask(text.str.lower().isin(MISSING))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os.path
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ from nsode_jax.dynamics.trajectory import (
     count,
 )
 from nsode_jax.tables.columns import choose_columns
+from nsode_jax.tables.errors import Errors, error_columns, read_errors
 from nsode_jax.tables.files import open_table
 from nsode_jax.tables.numbers import Numbers, read_numbers
 from nsode_jax.tables.runs import RESTART, require_no_long_table, require_one_series, runs
@@ -77,6 +78,7 @@ def read_measurements(
     end: str | None = None,
     decimal: str | None = None,
     thousands: str | None = None,
+    sigma: str | float | None = None,
 ) -> Measurements:
     """Reads series from a file with columns.
 
@@ -99,6 +101,9 @@ def read_measurements(
       replicates: whether each column of values is a series.
       start, end: first and last time to use: numbers, or dates as in the file.
       decimal, thousands: marks in the numbers, where the columns do not tell.
+      sigma: known errors of measurement: the column of their standard deviations (with
+        several columns of values one for all, or one for each with commas between them), or
+        a number for all. They are in the trajectories (`Trajectory.errors`).
 
     Raises:
       TrajectoryError: if the file cannot be read, has no such columns, can be read in
@@ -107,9 +112,11 @@ def read_measurements(
     convention = Convention(decimal, thousands)
     sheet, notes = open_table(path)
     restart = series == RESTART and RESTART not in sheet.names
-    choice = choose_columns(sheet, time, value, None if restart else series, replicates)
+    taken = error_columns(sheet, sigma)
+    choice = choose_columns(sheet, time, value, None if restart else series, replicates, taken)
     t, time_name, window = _read_times(sheet, choice.time, convention, (start, end))
     values = [read_numbers(sheet, column, convention) for column in choice.values]
+    errors = read_errors(sheet, sigma, taken, values, convention)
     notes += [*sheet.notes, *choice.notes, *t.notes, *(n for y in values for n in y.notes)]
     if series is None:
         _require_one(sheet, choice.time, choice.values[0], t, values[0], time is None)
@@ -122,8 +129,8 @@ def read_measurements(
         )
     rows = _rows_of_series(sheet, choice.series, restart, t)
     parts = [
-        _Part(label, column, y, which)
-        for column, y in zip(choice.values, values)
+        _Part(label, column, y, which, error)
+        for column, y, error in zip(choice.values, values, errors, strict=True)
         for label, which in rows.items()
     ]
     if replicates:
@@ -230,10 +237,11 @@ class _Part:
     column: int
     values: Numbers
     rows: Bool[np.ndarray, " row"]
+    errors: Errors | None
 
     def named(self, name: str) -> _Part:
         label = f"{self.label}, {name}" if self.label else name
-        return _Part(label, self.column, self.values, self.rows)
+        return replace(self, label=label)
 
 
 def _read_part(
@@ -254,12 +262,19 @@ def _read_part(
         notes += _on_text(sheet, part.column, part.rows & _text_rows(t, y))
         notes += _require_readable(sheet, time, t.unreadable | t.below | t.above, inside, "time")
         notes += _require_readable(sheet, part.column, y.unreadable, inside, "number")
+        errors = part.errors
+        if errors is not None and errors.column is not None and errors.cells is not None:
+            bad, measured = errors.cells.unreadable, inside & np.isfinite(y.values)
+            notes += _require_readable(sheet, errors.column, bad, measured, "number")
         limited = inside & (y.below | y.above) & np.isfinite(t.values)
         if limited.any():
             notes.append(_on_limits(sheet, part.column, t, limited))
         usable = inside & ~limited
         trajectory, cleaning = clean(
-            t.values[usable], y.values[usable], _FEWEST_OF_SEVERAL if several else MIN_POINTS
+            t.values[usable],
+            y.values[usable],
+            _FEWEST_OF_SEVERAL if several else MIN_POINTS,
+            None if errors is None else errors.values[usable],
         )
     except TrajectoryError as error:
         start = f"Series {part.label!r}: " if part.label else ""

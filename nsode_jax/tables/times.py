@@ -20,6 +20,7 @@ _FEW = 100_000  # So many dates of mixed forms can be read one by one.
 
 
 _MINUTES = re.compile(r"(^|[^a-z])(min(ute)?s?|m+:ss)([^a-z]|$)", re.IGNORECASE)
+_HOURS = re.compile(r"(^|[^a-z])(h|hrs?|hours?|h+:mm)([^a-z]|$)", re.IGNORECASE)
 _UNIX = re.compile(r"(^|.*[^a-z])(unix|epoch|posix|timestamp)([^a-z].*|$)", re.IGNORECASE)
 
 
@@ -47,8 +48,9 @@ def read_times(sheet: Sheet, column: int, bound: str | None = None) -> tuple[Num
         if kind == "date" and _followed_by_clock(sheet, column):
             notes.append(f"The clock times in column {sheet.label(column + 1)} were added.")
             text += " " + as_text(sheet.cells(column + 1))
-        minutes = _MINUTES.search(sheet.names[column]) is not None
-        times, remarks = _to_dates(text) if kind == "date" else _to_durations(text, minutes)
+        times, remarks = (
+            _to_dates(text) if kind == "date" else _to_durations(text, sheet.names[column])
+        )
         unreadable = text.notna().to_numpy() & np.isnat(times)
         notes += remarks
     numbers, unit = elapsed(times)
@@ -56,10 +58,14 @@ def read_times(sheet: Sheet, column: int, bound: str | None = None) -> tuple[Num
     notes.append(f"Column {sheet.label(column)} holds {what}; they were converted to {unit}.")
     none = np.zeros(len(cells), bool)
     known = Numbers(numbers, unreadable, none, none, np.full(len(cells), np.nan), "", tuple(notes))
-    return known, unit, np.nan if bound is None else _place(bound, times, numbers)
+    return (
+        known,
+        unit,
+        np.nan if bound is None else _place(bound, times, numbers, sheet.names[column]),
+    )
 
 
-def _place(bound: str, times: np.ndarray, numbers: np.ndarray) -> float:
+def _place(bound: str, times: np.ndarray, numbers: np.ndarray, name: str) -> float:
     """The number of a date or clock time that the user gives, on the scale of the others."""
     import pandas as pd
 
@@ -69,7 +75,7 @@ def _place(bound: str, times: np.ndarray, numbers: np.ndarray) -> float:
         if times.dtype.kind == "M":
             at = _without_zone(pd.Series(pd.to_datetime([bound], utc=True)))[0]
         else:
-            at = _to_durations(pd.Series([bound]), False)[0][0]
+            at = _to_durations(pd.Series([bound]), name)[0][0]
         if np.isnat(at):
             raise ValueError
     except (ValueError, OverflowError):
@@ -172,21 +178,22 @@ def _in_order(dates: np.ndarray) -> bool:
     return bool((known[1:] >= known[:-1]).all())
 
 
-def _to_durations(text: pd.Series, minutes: bool) -> tuple[np.ndarray, list[str]]:
+def _to_durations(text: pd.Series, name: str) -> tuple[np.ndarray, list[str]]:
     """Clock times as timedelta64, and notes.
 
     Times with one colon are h:mm, unless the column's name speaks of minutes; they count
-    on after midnight.
+    on after midnight. A name that speaks of neither leaves a doubt, which a note tells.
     """
     import pandas as pd
 
+    minutes = _MINUTES.search(name) is not None and _HOURS.search(name) is None
     short = text.str.count(":") == 1
     full = text.str.replace(",", ".", regex=False)
     full = full.where(~short, "0:" + full if minutes else full + ":00")
     full = full.mask(text.str.contains(r":[6-9]\d", na=False))
     times = pd.to_timedelta(full, errors="coerce")
     notes = []
-    if short.any():
+    if short.any() and (minutes or _HOURS.search(name) is None):
         example, row = "m:ss" if minutes else "h:mm", int(np.argmax(short))
         other = "h:mm" if minutes else "m:ss"
         notes.append(
