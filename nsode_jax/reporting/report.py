@@ -14,6 +14,7 @@ from typing import NamedTuple
 from nsode_jax.reporting import persistence
 from nsode_jax.reporting.analysis import Remark, find_fixed_points, residual_remark
 from nsode_jax.reporting.certainty import certainty_text
+from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.reporting.documents import (
     Block,
     Bullets,
@@ -29,7 +30,7 @@ from nsode_jax.reporting.formatting import (
     r2_text,
     value_with_error,
 )
-from nsode_jax.reporting.next_measurement import draw_next, next_measurement
+from nsode_jax.reporting.next_measurement import draw_next
 from nsode_jax.reporting.plot import (
     draw_fit,
     draw_law,
@@ -60,7 +61,7 @@ from nsode_jax.tables.units import unit_of
 
 
 def write_report(
-    result: Result,
+    result: Discovery,
     folder: str | Path,
     time_name: str = "t",
     value_name: str = "y",
@@ -213,7 +214,7 @@ def _fixed_points(result: Result, names: _Names) -> list[Block]:
 # --- the pictures ------------------------------------------------------------
 
 
-def _pictures(result: Result, names: _Names, remark: Remark) -> tuple[Picture, ...]:
+def _pictures(result: Discovery, names: _Names, remark: Remark) -> tuple[Picture, ...]:
     best, points = result.best, sum(map(len, result.trajectories))
     r2, (time, value) = r2_text(best.r2), names
     roots = find_fixed_points(result)
@@ -253,9 +254,9 @@ def _pictures(result: Result, names: _Names, remark: Remark) -> tuple[Picture, .
     )
 
 
-def _next(result: Result, time: str) -> list[Picture]:
+def _next(result: Discovery, time: str) -> list[Picture]:
     """Where the laws that matter part, if several do."""
-    advice = next_measurement(result)
+    advice = result.next_measurement()
     if advice is None:
         return []
     last = float(result.trajectory.t[-1])
