@@ -42,10 +42,11 @@ def run(options: argparse.Namespace) -> int:
     discovery = _discover(read, options)
     if discovery is None:
         return 1
-    _print(discovery, names, notes, options.candidates)
     # The report is to tell too what was done to the file.
     all_notes = tuple(dict.fromkeys((*notes, *discovery.notes)))
-    _write(dataclasses.replace(discovery, notes=all_notes), output, *names, options)
+    discovery = dataclasses.replace(discovery, notes=all_notes)
+    _print(discovery, names, notes, options.candidates)
+    _write(discovery, output, *names, options)
     return 0
 
 
@@ -73,14 +74,13 @@ def _print(
 ) -> None:
     from nsode_jax.reporting.analysis import residual_remark
     from nsode_jax.reporting.certainty import certainty_text
-    from nsode_jax.reporting.next_measurement import next_measurement
     from nsode_jax.reporting.text import law_text, table_text, tried_text
 
     print(f"\n{table_text(discovery, rows, columns())}\n")
     print(law_text(discovery, *names))
     if sure := certainty_text(discovery):
         print(remark("how sure", sure))
-    if advice := next_measurement(discovery):
+    if advice := discovery.next_measurement():
         print(remark("to measure next", str(advice)))
     if tried := tried_text(discovery):
         print(remark("tried", tried))
