@@ -1,5 +1,6 @@
 """The command line `python -m nsode_jax.discover`, with a stand-in for the pipeline."""
 
+import dataclasses
 import importlib
 import io
 import math
@@ -422,3 +423,26 @@ def test_several_series_of_one_law(tmp_path, capsys):
     output = capsys.readouterr().out
     assert "24 points of degrees over minutes from 0 to 11, 2 series" in output
     assert "ddegrees/dminutes = 6 - 0.3*degrees" in output
+
+
+def test_names_and_advice_are_looked_for_once(calls, monkeypatch, tmp_path):
+    asked = []
+
+    def count(module, name):
+        original = getattr(importlib.import_module(module), name)
+
+        def counted(*arguments, **options):
+            asked.append((name, str(arguments[0])))
+            return original(*arguments, **options)
+
+        monkeypatch.setattr(f"{module}.{name}", counted)
+
+    count("nsode_jax.reporting.result", "name_of")
+    count("nsode_jax.reporting.discovery", "next_measurement")
+    # Of new candidates, which no other test has asked.
+    laws = tuple(dataclasses.replace(law) for law in LAWS)
+    monkeypatch.setattr(sys.modules[__name__], "LAWS", laws)
+    assert cli.main([str(YEAST), "--out", str(tmp_path / "report")]) == 0
+    assert [name for name, _ in asked].count("next_measurement") == 1
+    first = [text for name, text in asked if name == "name_of" and text == laws[0].infix]
+    assert len(first) <= 2  # With the units of the columns, and in the file without.

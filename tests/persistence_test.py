@@ -12,7 +12,7 @@ from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.expressions.sampling import EquationPrior, sample_expression
-from nsode_jax.reporting import persistence
+from nsode_jax.reporting import json_fields
 from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.reporting.persistence import DiscoveryFileError, load, save
 from nsode_jax.reporting.result import Candidate, Result
@@ -255,7 +255,7 @@ class TestDamage:
                 load(file)
 
     def test_a_huge_file_is_not_read(self, file, monkeypatch):
-        monkeypatch.setattr(persistence, "LARGEST_FILE", 1000)
+        monkeypatch.setattr(json_fields, "LARGEST_FILE", 1000)
         with pytest.raises(DiscoveryFileError, match="larger than 0.001 MB"):
             load(file)
 

@@ -130,16 +130,19 @@ def test_rows_with_missing_values_are_dropped_with_a_word():
     assert "1 of 21 rows dropped: a value is missing." in found.notes
 
 
-def test_the_command_line_takes_several_quantities(capsys):
-    assert main([str(COUNTS), "--value", "hare,lynx", "--effort", "fast"]) == 0
+def test_the_command_line_takes_several_quantities(capsys, tmp_path):
+    out = str(tmp_path / "report")
+    assert main([str(COUNTS), "--value", "hare,lynx", "--effort", "fast", "--out", out]) == 0
     printed = capsys.readouterr().out
     assert "dhare/dt = " in printed and "dlynx/dt = " in printed
+    assert printed.endswith(f"report: {out}/report.html\nJSON: {out}/discovery.json\n")
+    read = SystemDiscovery.load(tmp_path / "report" / "discovery.json")
+    assert str(read.best) in printed
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--value", "hare,lynx", "--out", "x"), "--out is for one quantity"),
         (("--value", "hare,lynx", "--seed", "1"), "--seed is for one quantity"),
         (("--value", "hare,lynx", "--beams", "9"), "--beams is for one quantity"),
         (("--value", "hare,lynx", "--samples", "9"), "--samples is for one quantity"),

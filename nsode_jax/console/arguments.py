@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 
 from nsode_jax.search.effort import EFFORTS, SOURCES
 
 PROGRAM = "nsode_jax.discover"
+
+
+_FORMULAS = ("--known", "--try", "--form")
 
 
 class InputError(Exception):
@@ -25,13 +29,24 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     Raises:
       InputError: if one is unknown, or has a value that it cannot have.
     """
-    options = _parser().parse_args(argv)
+    options = _parser().parse_args(_joined(sys.argv[1:] if argv is None else argv))
     no_network = options.beams == options.samples == 0
     if no_network and options.sources == ("network",) and not options.laws:
         raise InputError("--sources network with --beams 0 --samples 0 leaves no law to try")
     if options.constants != "own" and (options.shared or options.form):
         raise InputError("--shared and --form go with --constants own")
     return options
+
+
+def _joined(argv: Sequence[str]) -> list[str]:
+    """The arguments, formulas joined to their options: -0.1*y is no option of its own."""
+    joined: list[str] = []
+    for argument in argv:
+        if joined and joined[-1] in _FORMULAS and argument.startswith("-"):
+            joined[-1] += f"={argument}"
+        else:
+            joined.append(argument)
+    return joined
 
 
 def is_system(options: argparse.Namespace) -> bool:
@@ -173,6 +188,13 @@ def _parser() -> argparse.ArgumentParser:
         type=_whole(1, 100),
         metavar="N",
         help="most operators, variables and constants of a law",
+    )
+    add("--zero-at-zero", action="store_true", help="f(0) must be 0")
+    add(
+        "--known",
+        metavar="FORMULA",
+        help="part of the law that is known, such as -0.1*y, or the law with a gap for the rest: "
+        "'0.5*y*(1 - ?)'",
     )
     add(
         "--robust",

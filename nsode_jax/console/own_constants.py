@@ -17,6 +17,7 @@ def run(options: argparse.Namespace) -> int:
     for name, given in (
         ("--try", options.laws),
         ("--robust", options.robust),
+        ("--known", options.known is not None),
         ("--sigma", options.sigma is not None),
         ("--beams", options.beams is not None),
         ("--samples", options.samples is not None),
@@ -54,6 +55,7 @@ def run(options: argparse.Namespace) -> int:
             weights=options.weights,
             operators=options.operators,
             max_symbols=options.max_symbols,
+            zero_at_zero=options.zero_at_zero,
             seed=options.seed,
             progress=progress,
         )

@@ -42,10 +42,11 @@ def run(options: argparse.Namespace) -> int:
     discovery = _discover(read, options)
     if discovery is None:
         return 1
-    _print(discovery, names, notes, options.candidates)
     # The report is to tell too what was done to the file.
     all_notes = tuple(dict.fromkeys((*notes, *discovery.notes)))
-    _write(dataclasses.replace(discovery, notes=all_notes), output, *names, options)
+    discovery = dataclasses.replace(discovery, notes=all_notes)
+    _print(discovery, names, notes, options.candidates)
+    _write(discovery, output, *names, options)
     return 0
 
 
@@ -73,14 +74,13 @@ def _print(
 ) -> None:
     from nsode_jax.reporting.analysis import residual_remark
     from nsode_jax.reporting.certainty import certainty_text
-    from nsode_jax.reporting.next_measurement import next_measurement
     from nsode_jax.reporting.text import law_text, table_text, tried_text
 
     print(f"\n{table_text(discovery, rows, columns())}\n")
     print(law_text(discovery, *names))
     if sure := certainty_text(discovery):
         print(remark("how sure", sure))
-    if advice := next_measurement(discovery):
+    if advice := discovery.next_measurement():
         print(remark("to measure next", str(advice)))
     if tried := tried_text(discovery):
         print(remark("tried", tried))
@@ -97,6 +97,7 @@ def _discover(read: Measurements, options: argparse.Namespace) -> Discovery | No
     progress("loading")
     from nsode_jax.decoding.compiled import keep_compiled_programs
     from nsode_jax.discovery.pipeline import DiscoveryError, discover
+    from nsode_jax.fitting.frame import FrameError
     from nsode_jax.modeling.pretrained import WeightsError
 
     keep_compiled_programs()
@@ -111,6 +112,8 @@ def _discover(read: Measurements, options: argparse.Namespace) -> Discovery | No
             candidates=options.laws,
             operators=options.operators,
             max_symbols=options.max_symbols,
+            zero_at_zero=options.zero_at_zero,
+            known=options.known,
             robust=options.robust,
             sigma=_errors(read.trajectories),
             limits=read.limits if any(limit.t.size for limit in read.limits) else (),
@@ -122,7 +125,7 @@ def _discover(read: Measurements, options: argparse.Namespace) -> Discovery | No
         progress.end_line()
         print(f"{PROGRAM}: {error}", file=sys.stderr)
         return None
-    except WeightsError as error:
+    except (WeightsError, FrameError) as error:
         raise InputError(" ".join(str(error).split())) from error
     finally:
         progress.end_line()
@@ -172,10 +175,9 @@ def _chosen(options: argparse.Namespace) -> dict[str, object]:
         chosen["sources"] = ", ".join(options.sources)
     if options.operators is not None:
         chosen["operators"] = ", ".join(options.operators) or "none"
-    if options.sigma is not None:
-        chosen["sigma"] = options.sigma
-    if options.robust:
-        chosen["robust"] = True
+    for name in ("robust", "zero_at_zero", "known", "sigma"):
+        if getattr(options, name) not in (None, False):
+            chosen[name] = getattr(options, name)
     if options.laws:
         chosen["tried"] = "; ".join(options.laws)
     return chosen

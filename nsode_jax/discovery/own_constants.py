@@ -80,6 +80,7 @@ def discover_own_constants(
     weights: str = "small",
     operators: Sequence[str] | None = None,
     max_symbols: int | None = None,
+    zero_at_zero: bool = False,
     seed: int = 0,
     progress: Progress = silent,
 ) -> FormDiscovery:
@@ -93,7 +94,8 @@ def discover_own_constants(
         Nothing is searched then.
       shared: names of constants that are the same in all series. Those of the law that is
         found are known only afterwards: its result says which may be shared.
-      effort, sources, weights, operators, max_symbols, seed, progress: as of `discover`.
+      effort, sources, weights, operators, max_symbols, zero_at_zero, seed, progress: as of
+        `discover`.
 
     Returns:
       Forms, best first, with the constants of every series.
@@ -120,7 +122,8 @@ def discover_own_constants(
         found = [_given_law(formula, given, seed)]
     else:
         work = work_of(effort, None, None)
-        restriction = Restriction(None if operators is None else frozenset(operators), max_symbols)
+        allowed = None if operators is None else frozenset(operators)
+        restriction = Restriction(allowed, max_symbols, zero_at_zero)
         asked = sources_named(sources, weights, work, restriction)
         found, tried = _searched(given, asked, restriction, seed, progress)
     unknown = set(shared) - set(found[0].names)

@@ -26,6 +26,7 @@ from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.derivative import derivative_form
 from nsode_jax.fitting.fit import Fit
+from nsode_jax.fitting.frame import Frame
 from nsode_jax.fitting.goodness import goodness_of_fit
 from nsode_jax.fitting.holdout import held_out_error
 from nsode_jax.fitting.integral import integral_form
@@ -73,6 +74,8 @@ def discover(
     samples: int | None = None,
     operators: Sequence[str] | None = None,
     max_symbols: int | None = None,
+    zero_at_zero: bool = False,
+    known: str | None = None,
     robust: bool = False,
     limits: Sequence[Limits] = (),
     sigma: Any = None,
@@ -97,6 +100,11 @@ def discover(
       samples: laws drawn from the network per view, beside those; likewise.
       operators: that laws may use beside + - * /, such as ("pow", "exp"); all if left out.
       max_symbols: most operators, variables and constants of a law.
+      zero_at_zero: whether f(0) must be 0: nothing comes of nothing.
+      known: a part of f that is known, such as "-0.1*y", to which the rest is added; or f with
+        a gap for the rest, in which it is linear: "0.5*y*(1 - □)". Sources, laws of your own
+        and restrictions are of the rest then, and the network, which knows whole laws, is not
+        asked.
       robust: whether values far from the law count less (Huber's weights), for data with
         outliers. They are pointed out in any case.
       limits: values of which only a limit is known, such as "<0.1", for each series. Nothing
@@ -113,13 +121,18 @@ def discover(
     Raises:
       TrajectoryError: if the series cannot be used.
       ExpressionError: if a law of your own cannot be read, or has no canonical form.
+      FrameError: if what is known cannot be read, or is undefined where there are data.
       DiscoveryError: if no law was found that has a solution near the data.
       ValueError: if an option is not what it should be.
     """
     started = time.monotonic()
     work = work_of(effort, beams, samples)
     own = [Expression.from_infix(law) if isinstance(law, str) else law for law in candidates]
-    restriction = Restriction(None if operators is None else frozenset(operators), max_symbols)
+    frame = None if known is None else Frame.of(known)
+    allowed = None if operators is None else frozenset(operators)
+    restriction = Restriction(allowed, max_symbols, zero_at_zero)
+    if frame is not None:
+        sources = [source for source in sources if source != "network"]
     asked = sources_named(sources, weights, work, restriction)
     if not (asked or own):
         raise ValueError("without beams, samples and other sources there is no law to try")
@@ -128,25 +141,13 @@ def discover(
     progress("reading the data", 0.0)
     if limits and len(limits) != len(trajectories):
         raise ValueError(f"there are {len(limits)} limits for {len(trajectories)} series")
-    given, more = judged_by_their_errors(Dataset.of(trajectories, limits))
+    given, more = judged_by_their_errors(Dataset.of(trajectories, limits, frame))
     units = working_units(given)
-    data = Dataset(
-        tuple(units.apply(trajectory) for trajectory in given),
-        tuple(limit.rescaled(units.t0, units.c, units.b, units.a) for limit in given.limits),
-    )
+    data = units.apply_to(given)
     form = data_form(data)
     if own:
         asked.insert(0, GivenLaws(tuple(_in_working_units(law, units) for law in own)))
-    proposals: list[Proposal] = []
-    tried: list[str] = []
-    for source in asked:
-        progress(f"proposing laws: {source.name}", 0.0)
-        proposed = source.propose(data, form, seed=seed, progress=progress)
-        proposals += proposed.laws
-        tried.append(proposed.tried)
-    if not proposals:
-        raise DiscoveryError("No usable law was proposed for this series.")
-
+    proposals, tried = _proposed(asked, data, form, seed, progress)
     search = functools.partial(
         _ranked,
         own=len(own),
@@ -180,8 +181,25 @@ def discover(
         for series, one in zip(trajectories, given, strict=True)
     )
     found = _candidates(ranked, given, trajectories, judged=not robust)
-    notes = (*notes, *more, *remarks, *diagnose(found, trajectories))
-    return Discovery(found, trajectories, notes, time.monotonic() - started, tuple(tried))
+    told = "" if frame is None else frame.note(found[0].expression)
+    notes = (*notes, *more, *remarks, *([told] if told else []), *diagnose(found, trajectories))
+    return Discovery(found, trajectories, notes, time.monotonic() - started, tried)
+
+
+def _proposed(
+    asked: Sequence[CandidateSource], data: Dataset, form: Regression, seed: int, progress: Progress
+) -> tuple[list[Proposal], tuple[str, ...]]:
+    """What all sources propose, and what they tried."""
+    proposals: list[Proposal] = []
+    tried: list[str] = []
+    for source in asked:
+        progress(f"proposing laws: {source.name}", 0.0)
+        proposed = source.propose(data, form, seed=seed, progress=progress)
+        proposals += proposed.laws
+        tried.append(proposed.tried)
+    if not proposals:
+        raise DiscoveryError("No usable law was proposed for this series.")
+    return proposals, tuple(tried)
 
 
 def data_form(data: Dataset) -> Regression:
@@ -306,7 +324,7 @@ def _candidates(
     held_out += [math.nan] * (len(ranked) - len(held_out))
     return tuple(
         Candidate(
-            expression=fit.expression,
+            expression=data.whole(fit.expression),
             y0s=fit.y0s,
             start_times=tuple(float(series.t[0]) for series in trajectories),
             end_times=tuple(float(series.t[-1]) for series in trajectories),
@@ -319,11 +337,22 @@ def _candidates(
             probability=share,
             held_out_rms=held_out[place],
             goodness_of_fit=goodness_of_fit(data, fit) if judged else math.nan,
-            covariance=covariance(data, fit) if place < _WITH_UNCERTAINTY else None,
+            covariance=_covariance(data, fit) if place < _WITH_UNCERTAINTY else None,
             observed=(data.low, data.high),
         )
         for place, ((fit, score), share) in enumerate(zip(ranked, shares, strict=True))
     )
+
+
+def _covariance(data: Dataset, fit: Fit) -> Float[np.ndarray, "constants constants"] | None:
+    """That of the constants of the whole law; what is known of it has no error."""
+    found = covariance(data, fit)
+    if found is None or data.frame is None:
+        return found
+    unknown = data.frame.unknown_constants(fit.expression)
+    whole = np.zeros((unknown.size, unknown.size))
+    whole[np.ix_(unknown, unknown)] = found
+    return whole
 
 
 __all__ = ["DiscoveryError", "discover"]

@@ -126,14 +126,15 @@ def discover_system(
     ranked = [(fit, score) for fit, score in ranked if not fit.diverged][:_RETURNED]
     if not ranked:
         raise DiscoveryError("No system of laws was found that has a solution near the data.")
-    found = _candidates(data, ranked)
+    found = as_candidates(data, ranked)
     notes += _remarks(found[0])
     return SystemDiscovery(found, data.runs, tuple(notes), time.monotonic() - started)
 
 
-def _candidates(
+def as_candidates(
     data: Observations, ranked: Sequence[tuple[SystemFit, float]]
 ) -> tuple[SystemCandidate, ...]:
+    """Fits with their scores, best first, as a user sees them."""
     shares = posterior_probabilities([score for _, score in ranked])
     candidates = []
     for place, ((fit, score), share) in enumerate(zip(ranked, shares, strict=True)):

@@ -399,6 +399,8 @@ def _without_ones(prefix: Prefix) -> Prefix:
         return arguments[1]
     if prefix[0] == "mul" and arguments[0] == (-1.0,):
         return ("neg", *arguments[1])
+    if prefix[0] in ("mul", "div") and arguments[0][0] == "neg":  # (-x)*z is -(x*z).
+        return ("neg", prefix[0], *arguments[0][1:], *arguments[1])
     if prefix[0] in ("add", "sub") and arguments[1][0] == "neg":
         other = "sub" if prefix[0] == "add" else "add"
         return (other, *arguments[0], *arguments[1][1:])

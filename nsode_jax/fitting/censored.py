@@ -10,6 +10,7 @@ from scipy.stats import norm
 
 from nsode_jax.dynamics import dop853
 from nsode_jax.dynamics.stack_machine import Program
+from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit
 
@@ -39,7 +40,7 @@ def censored_misfit(fit: Fit, data: Dataset) -> float:
         if not kept.any():
             continue
         times, places = np.unique(limits.t[kept], return_inverse=True)
-        solution = _solution(fit, y0, times, data.size)[places]
+        solution = _solution(data.whole(fit.expression), y0, times, data.size)[places]
         room = (limits.limit[kept] - solution) / noise * np.where(limits.below[kept], 1.0, -1.0)
         room = np.clip(np.nan_to_num(room, nan=-_FAR), -_FAR, _FAR)
         total -= 2 * float(norm.logcdf(room).sum())
@@ -47,10 +48,10 @@ def censored_misfit(fit: Fit, data: Dataset) -> float:
 
 
 def _solution(
-    fit: Fit, y0: float, times: Float[np.ndarray, " time"], size: float
+    law: Expression, y0: float, times: Float[np.ndarray, " time"], size: float
 ) -> Float[np.ndarray, " time"]:
     """NaN from where there is none."""
-    program, solved = Program.from_expression(fit.expression), np.full(times.size, math.nan)
+    program, solved = Program.from_expression(law), np.full(times.size, math.nan)
     for end in range(times.size, 0, -1):
         t = np.concatenate([[0.0], times[:end]]) if times[0] > 0 else times[:end]
         y = dop853.integrate(

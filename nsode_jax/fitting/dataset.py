@@ -12,6 +12,8 @@ from jaxtyping import Float
 
 from nsode_jax.dynamics.limits import Limits
 from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.expressions.expression import Expression
+from nsode_jax.fitting.frame import Frame
 
 _DECIMALS = 7
 """Of the largest value, within which a step of rounding is looked for."""
@@ -28,18 +30,26 @@ class Dataset:
     Attributes:
       trajectories: at least one, in the units in which laws are looked for.
       limits: values of which only that is known, for each series; () for none at all.
+      frame: what is known of the law; laws that are fitted are the unknown part then.
     """
 
     trajectories: tuple[Trajectory, ...]
     limits: tuple[Limits, ...] = ()
+    frame: Frame | None = None
 
     @classmethod
-    def of(cls, trajectories: Sequence[Trajectory], limits: Sequence[Limits] = ()) -> Dataset:
+    def of(
+        cls,
+        trajectories: Sequence[Trajectory],
+        limits: Sequence[Limits] = (),
+        frame: Frame | None = None,
+    ) -> Dataset:
         """The data, times counted from each series' first: laws do not know the time."""
         starts = [s.t[0] for s in trajectories]
         return cls(
             tuple(dataclasses.replace(s, t=s.t - s.t[0]) for s in trajectories),
             tuple(limit.rescaled(t0, 1.0, 0.0, 1.0) for limit, t0 in zip(limits, starts)),
+            frame,
         )
 
     def __iter__(self) -> Iterator[Trajectory]:
@@ -109,6 +119,10 @@ class Dataset:
             if np.abs(steps - np.round(steps)).max() < _ON_THE_STEP:
                 return 10.0**exponent / math.sqrt(12.0)
         return 0.0
+
+    def whole(self, law: Expression) -> Expression:
+        """The law that solutions follow: with what is known, if anything is."""
+        return law if self.frame is None else self.frame.law(law)
 
     def values(self, number: int) -> Float[np.ndarray, " values"]:
         """Evenly spaced values over the observed range."""

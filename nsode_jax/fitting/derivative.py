@@ -65,7 +65,8 @@ def derivative_form(data: Dataset, nodes: int = _NODES) -> Regression | None:
         if exact.size >= max(_FEWEST, y.size / 2):
             error = float(np.sqrt(np.mean(errors[exact] ** 2))) / size
             floor = max(FLOOR * error, least)
-            return _regression(data, y[exact], rates[exact], size, nodes, floor)
+            form = _regression(data, y[exact], rates[exact], size, nodes, floor)
+            return form if data.frame is None else data.frame.applied(form)
     return None
 
 

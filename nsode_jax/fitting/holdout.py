@@ -40,10 +40,11 @@ def held_out_error(data: Dataset, fit: Fit) -> float:
             )
             for trajectory, mask in zip(data, hidden, strict=True)
         ]
-        again = fit_trajectories(Dataset(tuple(seen)), fit.expression, fit.y0s, fit.origin, ROUGH)
+        part = dataclasses.replace(data, trajectories=tuple(seen))
+        again = fit_trajectories(part, fit.expression, fit.y0s, fit.origin, ROUGH)
         if again.diverged:
             return math.inf
-        program = Program.from_expression(again.expression)
+        program = Program.from_expression(data.whole(again.expression))
         for trajectory, mask, y0 in zip(data, hidden, again.y0s, strict=True):
             solution = dop853.integrate(
                 program,

@@ -47,7 +47,7 @@ def integral_form(data: Dataset) -> Regression:
         integrals = np.concatenate([np.zeros((1, nodes.size)), np.cumsum(increments, axis=0)])
         blocks.append(_centered(integrals, trajectory.weights) / data.spread)
     operator, target, remainder = reduced(np.concatenate(blocks), target)
-    return Regression(
+    form = Regression(
         nodes,
         operator,
         target,
@@ -58,6 +58,7 @@ def integral_form(data: Dataset) -> Regression:
         y0s=tuple(y0 for _, _, y0 in curves),
         sigma=None if data.sigma is None else data.sigma / data.spread,
     )
+    return form if data.frame is None else data.frame.applied(form)
 
 
 def _centered(

@@ -58,6 +58,20 @@ class AffineView:
             None if trajectory.sigma is None else trajectory.sigma / self.a,
         )
 
+    def apply_to(self, data: Dataset) -> Dataset:
+        """All series in the view's variables, with what else is known; no value may be shifted.
+
+        Raises:
+          ValueError: if the view shifts values.
+        """
+        if self.b:
+            raise ValueError("data whose values are shifted follow no law of the same frame")
+        return Dataset(
+            tuple(self.apply(trajectory) for trajectory in data),
+            tuple(limit.rescaled(self.t0, self.c, self.b, self.a) for limit in data.limits),
+            None if data.frame is None else data.frame.in_units(self.a, self.c),
+        )
+
     def inverse(self) -> AffineView:
         """The way back as a view: what it restores is g(z) = (c/a) f(a z + b) of a law f(y)."""
         return AffineView(-self.t0 / self.c, 1 / self.c, -self.b / self.a, 1 / self.a)

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from scipy.optimize import least_squares
 
 from nsode_jax.dynamics import dop853_system
 from nsode_jax.dynamics.stack_machine import Program
@@ -20,6 +19,7 @@ from nsode_jax.expressions.constants import exponent_constants, is_plain
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.expressions.operators import UNIT
 from nsode_jax.fitting.fit import Origin
+from nsode_jax.fitting.minpack import minimized
 from nsode_jax.fitting.observations import Observations, Run
 from nsode_jax.fitting.trajectory_fitting import FAILED, Stopping
 
@@ -105,18 +105,13 @@ def fit_system(
         problem.residual(start)
         enough = problem.size > start.size
         if stopping.iterations and enough and math.isfinite(problem.best_rms):
-            result = least_squares(
+            converged = minimized(
                 problem.residual,
+                problem.jacobian,
                 start,
-                jac=problem.jacobian,  # pyright: ignore[reportArgumentType]
-                method="lm",
-                x_scale="jac",
-                ftol=stopping.tolerance,
-                xtol=stopping.tolerance,
-                gtol=1e-12,
-                max_nfev=stopping.iterations,
+                tolerance=stopping.tolerance,
+                iterations=stopping.iterations,
             )
-            converged = result.status > 0
     except _BudgetSpent:
         pass
     fitted = problem.laws(problem.best)

@@ -75,8 +75,9 @@ def fit_trajectories(
     converged = False
     try:
         # The smoothed first value may lie beyond a barrier; the measured one may not.
-        for firsts in (y0s, [trajectory.y[0] for trajectory in data], problem.from_middles()):
-            start = problem.start(firsts)
+        measured = [float(trajectory.y[0]) for trajectory in data]
+        for firsts in (lambda: y0s, lambda: measured, problem.from_middles):
+            start = problem.start(firsts())
             problem.residual(start)
             if math.isfinite(problem.best_rms):
                 break
@@ -195,7 +196,7 @@ class Problem:
         constants: where those that are fitted begin, none of them 0.
         steps: of the solver, after which `BudgetSpent` is raised.
         """
-        self.trajectories, self.steps = data.trajectories, steps
+        self.trajectories, self.steps, self.whole = data.trajectories, steps, data.whole
         self.law_of, self.constants = law_of, constants
         self.spread = data.spread
         self.scale = np.concatenate([np.abs(constants), np.full(len(data), self.spread)])
@@ -269,7 +270,7 @@ class Problem:
         Near an unstable fixed point the first values do not tell on which side of it they
         are, or not well; later ones do. NaN becomes the first value measured.
         """
-        law = self.law_of(self.constants)
+        law = self.whole(self.law_of(self.constants))
         back = Program.from_expression(Expression(("neg", *law.prefix), law.variables))
         firsts = []
         for trajectory in self.trajectories:
@@ -317,7 +318,7 @@ class Problem:
         if self.steps <= 0:
             raise BudgetSpent
         try:
-            program = Program.from_expression(self.law(parameters))
+            program = Program.from_expression(self.whole(self.law(parameters)))
         except ExpressionError:  # A constant overflowed.
             return [
                 np.full((len(firsts), len(trajectory)), math.nan)

@@ -159,8 +159,18 @@ class Remark(NamedTuple):
 
 def residual_remark(result: Result) -> Remark:
     """Whether the residuals of the best law look like independent noise."""
-    left = [series[np.isfinite(series)] for series in residuals(result)]
     spread = np.std(np.concatenate([trajectory.y for trajectory in result.trajectories]))
+    return remark_on(residuals(result), float(spread))
+
+
+def remark_on(series: Sequence[Float[np.ndarray, " time"]], spread: float) -> Remark:
+    """Whether residuals look like independent noise.
+
+    Args:
+      series: residuals over time of each series; NaN where there is no solution.
+      spread: standard deviation of the data.
+    """
+    left = [each[np.isfinite(each)] for each in series]
     if not sum(map(len, left)):
         return Remark("The best law has no solution over the observed times.", True)
     if np.sqrt(np.mean(np.concatenate(left) ** 2)) <= _NEGLIGIBLE * spread:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jaxtyping import Float
 
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.expressions.operators import OPERATORS, UNIT, VARIABLE
+from nsode_jax.expressions.operators import OPERATORS, UNIT
 
 if TYPE_CHECKING:
     import jax
@@ -35,7 +35,7 @@ def to_callable(expression: Expression, backend: str = "numpy") -> Callable[[Any
     constants = tuple(map(float, expression.constants))
 
     def f(y: Float[jax.Array, "..."] | float) -> Float[jax.Array, "..."]:
-        return _evaluate(expression, y, constants)
+        return evaluate_jax(expression, (y,), constants)
 
     return f
 
@@ -59,7 +59,7 @@ def vector_field(expression: Expression) -> Callable[[Any, Any, Any], Any]:
     ) -> Float[jax.Array, "..."]:
         del t  # Autonomous.
         if args is None:
-            return _evaluate(expression, y, own)
+            return evaluate_jax(expression, (y,), own)
         import jax.numpy as jnp
 
         args = jnp.asarray(args)
@@ -67,20 +67,30 @@ def vector_field(expression: Expression) -> Callable[[Any, Any, Any], Any]:
             raise ValueError(
                 f"the law has constants of shape ({len(own)},), got args of shape {args.shape}"
             )
-        return _evaluate(expression, y, args)
+        return evaluate_jax(expression, (y,), args)
 
     return field
 
 
-def _evaluate(
+def evaluate_jax(
     expression: Expression,
-    y: Float[jax.Array, "..."] | float,
+    values: Sequence[Float[jax.Array, "..."] | float],
     constants: Sequence[float] | Float[jax.Array, " constants"],
 ) -> Float[jax.Array, "..."]:
-    """f at each y in JAX, with these constants in place of the expression's own."""
+    """f in JAX, with these constants in place of the expression's own.
+
+    Args:
+      expression: f.
+      values: one array for each variable, of the same shape.
+      constants: as many as those of f.
+    """
     import jax.numpy as jnp  # Slow to import.
 
-    y = jnp.asarray(y, jnp.result_type(y, float))
+    kind = jnp.result_type(*values, float)
+    variables = {
+        name: jnp.asarray(value, kind)
+        for name, value in zip(expression.variables, values, strict=True)
+    }
     skeleton = expression.skeleton
     next_constant = skeleton.num_constants
     # Read backwards, a prefix is a stack program: arguments come before their operator.
@@ -92,15 +102,16 @@ def _evaluate(
             if token == "pow" and _is_whole(arguments[1]):
                 arguments[1] = int(arguments[1])  # JAX multiplies such powers out.
             stack.append(getattr(jnp, operator.jax)(*arguments))
-        elif token == VARIABLE:
-            stack.append(y)
+        elif token in variables:
+            stack.append(variables[token])
         elif token == UNIT:
             stack.append(1.0)
         else:
             next_constant -= 1
             stack.append(constants[next_constant])
     (value,) = stack
-    return jnp.broadcast_to(jnp.asarray(value, jnp.result_type(value, y)), y.shape)
+    first = variables[expression.variables[0]]
+    return jnp.broadcast_to(jnp.asarray(value, jnp.result_type(value, first)), first.shape)
 
 
 def _is_whole(exponent: Any) -> bool:

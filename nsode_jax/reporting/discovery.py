@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -65,6 +66,10 @@ class Discovery(Result):
 
         See `next_measurement.next_measurement`.
         """
+        return self._next_measurement
+
+    @functools.cached_property
+    def _next_measurement(self) -> NextMeasurement | None:
         return next_measurement(self)
 
     def save(self, path: str | Path) -> None:

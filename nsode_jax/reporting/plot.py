@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
-import re
-import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from matplotlib.axes import Axes
-from matplotlib.backend_bases import RendererBase
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.mathtext import MathTextParser
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.reporting.analysis import finite, fixed_points, grid, limits, residuals, slopes
 from nsode_jax.reporting.formatting import r2_text
+from nsode_jax.reporting.pictures import (
+    BEST,
+    DATA,
+    FIXED,
+    MARKERS,
+    MOST_POINTS,
+    OTHERS,
+    STEPS,
+    TIMES,
+    as_label,
+    finish,
+    mathtext,
+    new_figure,
+    renderer,
+    save,
+    thinned,
+    write_title,
+)
 from nsode_jax.reporting.result import Candidate, Result
 from nsode_jax.reporting.uncertainty import CONFIDENCE
 
-# Okabe and Ito's colours, which people with any colour vision can tell apart.
-DATA, BEST, _OTHERS, FIXED = "#4d4d4d", "#0072B2", ("#E69F00", "#CC79A7"), "#D55E00"
-_MARKERS = "os^DvP"  # Of several series, in turn.
-_MOST_POINTS = 500  # More markers than this are a blot.
-_TIMES = 801  # At so many a solution is drawn.
-_TITLE_SIZES = (15, 13, 11, 9)
 _VISIBLE = 0.01  # Share of the panel's height from which a band is more than the line.
-_STEPS = (1, 2, 2.5, 5, 10)  # Between ticks.
 _MOST_LABELS, _LONGEST_LABEL = 6, 42
 
 
@@ -74,21 +79,6 @@ def plot(
     return figure
 
 
-def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of this size in inches, apart from pyplot."""
-    figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
-
-
-def save(figure: Figure, path: str | Path | BinaryIO) -> None:
-    """Writes the figure, in the format that the ending names; as PNG into an open file."""
-    with warnings.catch_warnings():
-        # A name in letters that the font lacks shows as boxes; that is no reason to shout.
-        warnings.filterwarnings("ignore", message="Glyph .* missing")
-        figure.savefig(path)
-
-
 # --- its panels --------------------------------------------------------------
 
 Ranked = tuple[int, Candidate]
@@ -113,8 +103,8 @@ def draw_fit(
     for number, trajectory in enumerate(data):
         # Labelled once, not once for each series.
         label = "_".__add__ if number else str
-        t = np.unique(np.linspace(trajectory.t[0], trajectory.t[-1], _TIMES))
-        for (rank, other), colour in zip(others, _OTHERS):
+        t = np.unique(np.linspace(trajectory.t[0], trajectory.t[-1], TIMES))
+        for (rank, other), colour in zip(others, OTHERS):
             name = label(f"candidate {rank}, R² = {r2_text(other.r2)}")
             solution = finite(other.predict(t, trajectory=number))
             axes.plot(t, solution, color=colour, lw=1.4, alpha=0.7, label=name)
@@ -128,7 +118,7 @@ def draw_fit(
     _draw_points(axes, data, _values(data), _data_label(data))
     # A candidate that runs away must not squeeze the data.
     axes.set_ylim(*limits(_values(data), 0.08))
-    _finish(axes, as_label(time_name), as_label(value_name))
+    finish(axes, as_label(time_name), as_label(value_name))
 
 
 def draw_law(
@@ -147,7 +137,7 @@ def draw_law(
 
     axes.axhline(0.0, color="0.6", lw=1.0)
     axes.plot(at, slope, "o", ms=4, color=DATA, alpha=0.55, mew=0, label="slopes of the data")
-    for (_, other), colour in zip(others, _OTHERS):
+    for (_, other), colour in zip(others, OTHERS):
         axes.plot(y, _curve(other.expression, y), color=colour, lw=1.4, alpha=0.7)
     axes.plot(y, f, color=BEST, lw=2.4)
     _draw_band(axes, best, y, f, inside)
@@ -160,7 +150,7 @@ def draw_law(
     axes.set_ylim(*limits(np.concatenate(seen), 0.12))
     axes.set_xlim(y[0], y[-1])
     rate = f"d {as_label(value_name)} / d {as_label(time_name)}"
-    _finish(axes, as_label(value_name), rate if len(rate) <= 45 else "rate of change")
+    finish(axes, as_label(value_name), rate if len(rate) <= 45 else "rate of change")
 
 
 def _draw_band(
@@ -222,7 +212,7 @@ def draw_residuals(
     low, high = limits(np.array([-reach, reach]), 0.12)
     axes.set_ylim(low, high + 0.1 * (high - low))  # Room for the legend.
     label = f"{as_label(value_name)}: data − law"
-    _finish(axes, as_label(time_name), label if len(label) <= 45 else "data − law")
+    finish(axes, as_label(time_name), label if len(label) <= 45 else "data − law")
     axes.legend(loc="upper right", ncols=2, frameon=False, fontsize=10)
     axes.set_title(remark, fontsize=10, color=FIXED)
 
@@ -250,7 +240,7 @@ def draw_pareto(axes: Axes, result: Result, value_name: str) -> None:
         at = ([best.complexity], [best.residual_rms])
         axes.plot(*at, "o", ms=12, mfc="none", mec=FIXED, mew=2.2, label="best law")
     _scale_front(axes, corners, best)
-    _finish(axes, "complexity (operators, variables and constants)", _error_label(value_name))
+    finish(axes, "complexity (operators, variables and constants)", _error_label(value_name))
     _label_sparsely(axes, _by_importance(corners, best))
 
 
@@ -277,7 +267,7 @@ def _scale_front(axes: Axes, corners: Sequence[Candidate], best: Candidate) -> N
     axes.set_xlim(max(0, min(sizes) - 2), max(sizes) + max(6, 0.4 * max(sizes)) + 0.5)
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=(1, 2, 5, 10)))
     if high / low < 20:  # Powers of ten would be one tick, or none.
-        axes.yaxis.set_major_locator(MaxNLocator(7, steps=_STEPS))
+        axes.yaxis.set_major_locator(MaxNLocator(7, steps=STEPS))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_minor_formatter(NullFormatter())
@@ -299,9 +289,9 @@ def _label_sparsely(axes: Axes, candidates: Sequence[Candidate]) -> None:
     figure = axes.figure
     assert isinstance(figure, Figure)
     figure.draw_without_rendering()  # The layout is settled only now.
-    renderer, panel = _renderer(figure), axes.get_window_extent()
+    drawn_by, panel = renderer(figure), axes.get_window_extent()
     legend = axes.get_legend()
-    taken = [legend.get_window_extent(renderer)] if legend else []
+    taken = [legend.get_window_extent(drawn_by)] if legend else []
     for candidate in candidates:
         formula = candidate.rounded().infix
         if len(taken) > _MOST_LABELS or len(formula) > _LONGEST_LABEL:
@@ -316,7 +306,7 @@ def _label_sparsely(axes: Axes, candidates: Sequence[Candidate]) -> None:
                 va=up,
                 bbox={"fc": "white", "alpha": 0.8, "ec": "none", "pad": 0.5},
             )
-            box = text.get_window_extent(renderer)
+            box = text.get_window_extent(drawn_by)
             fits = panel.x0 <= box.x0 and box.x1 <= panel.x1
             fits = fits and panel.y0 <= box.y0 and box.y1 <= panel.y1
             if fits and not any(box.overlaps(other) for other in taken):
@@ -331,11 +321,11 @@ def _draw_points(
     """One value per observation of each series, in markers of its own."""
     starts = np.cumsum([0, *map(len, data)])
     for number, trajectory in enumerate(data):
-        shown = _thinned(len(trajectory), _MOST_POINTS // len(data))
+        shown = thinned(len(trajectory), MOST_POINTS // len(data))
         axes.plot(
             trajectory.t[shown],
             values[starts[number] :][shown],
-            _MARKERS[number % len(_MARKERS)],
+            MARKERS[number % len(MARKERS)],
             ms=5 if len(shown) < 100 else 3,
             color=DATA,
             mec="white",
@@ -347,25 +337,9 @@ def _draw_points(
 
 def _data_label(data: Sequence[Trajectory]) -> str:
     points = sum(map(len, data))
-    shown = sum(len(_thinned(len(trajectory), _MOST_POINTS // len(data))) for trajectory in data)
+    shown = sum(len(thinned(len(trajectory), MOST_POINTS // len(data))) for trajectory in data)
     several = "" if len(data) == 1 else f", {len(data)} series"
     return f"data{several}" + ("" if shown == points else f" ({shown} of {points} points)")
-
-
-def _finish(axes: Axes, x_name: str, y_name: str) -> None:
-    """Labels, ticks, grid and legend, alike in all panels."""
-    axes.set_xlabel(x_name, fontsize=12)
-    axes.set_ylabel(y_name, fontsize=12 if len(y_name) <= 40 else 10)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(color="0.92", linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.tick_params(labelsize=10, color="0.6")
-    if axes.get_yscale() == "linear":
-        axes.xaxis.set_major_locator(MaxNLocator(7, steps=_STEPS))
-        axes.yaxis.set_major_locator(MaxNLocator(6, steps=_STEPS))
-    handles, labels = axes.get_legend_handles_labels()
-    order = sorted(range(len(labels)), key=lambda i: labels[i].startswith("candidate "))
-    axes.legend([handles[i] for i in order], [labels[i] for i in order], frameon=False, fontsize=10)
 
 
 # --- what is drawn -----------------------------------------------------------
@@ -381,7 +355,7 @@ def _different(result: Result) -> Iterator[Ranked]:
     y = grid(_values(result.trajectories))
     drawn = [finite(result.best.expression.evaluate(y))]
     for rank, candidate in enumerate(result.candidates, start=1):
-        if len(drawn) > len(_OTHERS):
+        if len(drawn) > len(OTHERS):
             return
         if candidate is result.best or not np.isfinite(candidate.r2):
             continue
@@ -410,46 +384,17 @@ def _curve(expression: Expression, y: Float[np.ndarray, " grid"]) -> Float[np.nd
     return f
 
 
-def _thinned(points: int, most: int) -> Int[np.ndarray, " shown"]:
-    """Indices of at most so many points, at least two, evenly spread."""
-    return np.unique(np.linspace(0, points - 1, min(points, max(2, most))).astype(int))
-
-
 # --- words and formulas ------------------------------------------------------
 
 
-def as_label(name: str) -> str:
-    """A name from a file as plain text: a dollar sign would begin a formula."""
-    name = name if len(name) <= 40 else name[:39] + "…"
-    return name.replace("$", r"\$")
-
-
-def mathtext(candidate: Candidate) -> str:
-    """dy/dt = f(y), rounded for display, in matplotlib's LaTeX or else as plain text."""
-    shown = candidate.rounded()
-    # Mathtext has no factor by mere juxtaposition: a thin space keeps `2 y` apart.
-    latex = re.sub(r"(?<=[\dy})]) (?=[a-z]|\\(?!cdot))", r"\\,", candidate.latex())
-    formula = rf"$dy/dt \;=\; {latex}$"
-    try:
-        MathTextParser("path").parse(formula)
-    except ValueError:  # LaTeX that matplotlib does not know.
-        return f"dy/dt = {shown.infix}"
-    return formula
-
-
-def _renderer(figure: Figure) -> RendererBase:
-    """Of its canvas, which draws pixels."""
-    return figure.canvas.get_renderer()  # pyright: ignore[reportAttributeAccessIssue]
+def law_mathtext(candidate: Candidate) -> str:
+    """dy/dt = f(y), rounded for display."""
+    plain = f"dy/dt = {candidate.rounded().infix}"
+    return mathtext(rf"dy/dt \;=\; {candidate.latex()}", plain)
 
 
 def _write_title(figure: Figure, best: Candidate) -> None:
-    """The formula and its R2 above both panels, as large as it fits."""
+    """The formula and its R2 above both panels."""
     quality = f"      R² = {r2_text(best.r2)}"
-    title = figure.suptitle(mathtext(best) + quality)
-    available = 0.97 * figure.bbox.width
-    for size in _TITLE_SIZES:
-        title.set_fontsize(size)
-        if title.get_window_extent(_renderer(figure)).width <= available:
-            return
-    title.set_text(f"dy/dt = f(y), a formula of complexity {best.complexity}" + quality)
-    title.set_fontsize(_TITLE_SIZES[1])
+    instead = f"dy/dt = f(y), a formula of complexity {best.complexity}{quality}"
+    write_title(figure, law_mathtext(best) + quality, instead)

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from nsode_jax.reporting.analysis import finite, limits
 from nsode_jax.reporting.own_constants import FormResult
-from nsode_jax.reporting.plot import BEST, DATA, FIXED, as_label, new_figure, save
+from nsode_jax.reporting.pictures import BEST, DATA, FIXED, as_label, new_figure, save
 
 _TIMES = 201
 _MOST_PANELS = 96

@@ -24,7 +24,7 @@ from nsode_jax.reporting.documents import (
 )
 from nsode_jax.reporting.formatting import probability_text, r2_text, value_with_error
 from nsode_jax.reporting.own_constants import FormResult
-from nsode_jax.reporting.plot import save
+from nsode_jax.reporting.pictures import save
 from nsode_jax.reporting.plot_series import plot_constants, plot_series
 
 _MOST_ROWS = 400

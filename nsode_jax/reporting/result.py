@@ -95,7 +95,7 @@ class Candidate:
         """Number of operators, variables and constants."""
         return self.expression.complexity
 
-    @functools.cached_property
+    @property
     def name(self) -> Name | None:
         """What science calls the law, with its customary parameters; None if nothing.
 
@@ -110,16 +110,24 @@ class Candidate:
 
     def named(self, value_unit: str, time_unit: str) -> Name | None:
         """The same with units of the parameters, from those of y and t, such as "g/L" and "h"."""
-        covariance = self.covariance
-        if covariance is not None and not np.isfinite(covariance).all():
-            covariance = None
-        return name_of(
-            self.expression,
-            *self.observed,
-            covariance,
-            value_unit=value_unit,
-            time_unit=time_unit,
-        )
+        units = (value_unit, time_unit)
+        if units not in self._names:
+            covariance = self.covariance
+            if covariance is not None and not np.isfinite(covariance).all():
+                covariance = None
+            self._names[units] = name_of(
+                self.expression,
+                *self.observed,
+                covariance,
+                value_unit=value_unit,
+                time_unit=time_unit,
+            )
+        return self._names[units]
+
+    @functools.cached_property
+    def _names(self) -> dict[tuple[str, str], Name | None]:
+        """Those that were looked for, which takes a while, by their units."""
+        return {}
 
     @functools.cached_property
     def rounded_constants(self) -> tuple[float, ...]:

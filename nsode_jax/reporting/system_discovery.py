@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.dynamics.dop853_system import Inputs
-from nsode_jax.reporting import system_text
+from nsode_jax.reporting import system_exports, system_persistence, system_text
+from nsode_jax.reporting.system_analysis import SystemFixedPoints, find_fixed_points
 from nsode_jax.reporting.system_result import SystemResult
+
+if TYPE_CHECKING:
+    import sympy
+    from matplotlib.figure import Figure
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -29,6 +36,46 @@ class SystemDiscovery(SystemResult):
         if inputs is None and y0 is None and self.system.inputs:
             inputs = self.runs[run].inputs
         return self.best.predict(t, y0, inputs=inputs, run=run)
+
+    def fixed_points(self) -> SystemFixedPoints:
+        """Where the best system rests; see `system_analysis.find_fixed_points`."""
+        return find_fixed_points(self)
+
+    def to_latex(self) -> str:
+        """The best system in LaTeX, rounded for display."""
+        return self.best.latex()
+
+    def to_sympy(self) -> list[sympy.Basic]:
+        """The best system as SymPy equations of functions of `t`."""
+        return self.best.to_sympy()
+
+    def to_callable(self, backend: str = "numpy") -> Callable[..., Any]:
+        """The best system as a function f(y, u, t); see `system_exports.to_callable`."""
+        return system_exports.to_callable(self.best, backend)
+
+    def vector_field(self, inputs: Callable[[Any], Any] | None = None) -> Callable[..., Any]:
+        """The best system for diffrax; see `system_exports.vector_field`."""
+        return system_exports.vector_field(self.best, inputs)
+
+    def to_source(self, backend: str = "numpy") -> str:
+        """The best system as the text of a program; see `system_exports.to_source`."""
+        return system_exports.to_source(self.best, backend)
+
+    def plot(self, path: str | Path | None = None, time_name: str = "t") -> Figure:
+        """The picture of data, solutions and planes of states; see `system_plot.plot`."""
+        from nsode_jax.reporting.system_plot import plot  # Matplotlib is slow to import.
+
+        return plot(self, path, time_name)
+
+    def save(self, path: str | Path) -> None:
+        """Writes everything to a JSON file; see `system_persistence.save`."""
+        system_persistence.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """What `save` wrote, number by number; see `system_persistence.load`."""
+        result = system_persistence.load(path)
+        return cls(**{f.name: getattr(result, f.name) for f in dataclasses.fields(result)})
 
     def __str__(self) -> str:
         return system_text.as_text(self)

@@ -19,6 +19,9 @@ from nsode_jax.reporting.uncertainty import confidence_intervals
 if TYPE_CHECKING:
     import sympy
 
+DIGITS = 4
+"""Significant ones of the constants in laws as they are shown."""
+
 _TOLERANCE = 1e-9
 
 
@@ -80,6 +83,13 @@ class SystemCandidate:
         """Of all laws, one after the other."""
         return tuple(constant for law in self.laws for constant in law.constants)
 
+    def moved(self, change: Float[np.ndarray, " constants"]) -> tuple[Expression, ...]:
+        """The laws with constants that differ by so much."""
+        laws, values = [], iter(np.asarray(self.constants) + change)
+        for law in self.laws:
+            laws.append(law.skeleton.with_constants([float(next(values)) for _ in law.constants]))
+        return tuple(laws)
+
     @property
     def standard_errors(self) -> tuple[float, ...]:
         """Of each constant: 0 for those that were not fitted, NaN where nothing is known."""
@@ -100,12 +110,17 @@ class SystemCandidate:
             return tuple(f"d²{name}/dt²" for name in names)
         return tuple(f"d{name}/dt" for name in names)
 
-    def rounded(self, digits: int = 4) -> tuple[Expression, ...]:
+    def rounded(self, digits: int = DIGITS) -> tuple[Expression, ...]:
         """The laws for display, constants to so many digits."""
         return tuple(law.rounded(digits) for law in self.laws)
 
-    def latex(self, digits: int = 4) -> str:
+    def latex(self, digits: int = DIGITS) -> str:
         """The system in LaTeX, as an `aligned` environment."""
+        rows = [f"{left} &= {right}" for left, right in self.latex_rows(digits)]
+        return r"\begin{aligned}" + r" \\ ".join(rows) + r"\end{aligned}"
+
+    def latex_rows(self, digits: int = DIGITS) -> list[tuple[str, str]]:
+        """Both sides of each equation in LaTeX."""
         rows = []
         for name, law in zip(self.system.observed, self.laws, strict=True):
             symbol = _latex_name(name)
@@ -113,8 +128,8 @@ class SystemCandidate:
                 left = rf"\frac{{d^2{symbol}}}{{dt^2}}"
             else:
                 left = rf"\frac{{d{symbol}}}{{dt}}"
-            rows.append(f"{left} &= {law.rounded(digits).latex(digits)}")
-        return r"\begin{aligned}" + r" \\ ".join(rows) + r"\end{aligned}"
+            rows.append((left, law.rounded(digits).latex(digits)))
+        return rows
 
     def to_sympy(self) -> list[sympy.Basic]:
         """The system as SymPy equations of functions of `t`."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from nsode_jax.reporting.formatting import probability_text, r2_text, time_text, value_with_error
-from nsode_jax.reporting.system_result import SystemResult
+from nsode_jax.reporting.system_analysis import find_fixed_points, fixed_point_text
+from nsode_jax.reporting.system_result import DIGITS, SystemCandidate, SystemResult
 
 _SHOWN = 5
 """Candidates in the text of a result."""
@@ -29,7 +32,7 @@ def table_text(found: SystemResult, rows: int) -> str:
 
 
 def system_text(found: SystemResult) -> str:
-    """The equations, their start, and the constants with standard errors."""
+    """The equations, their start, the constants with standard errors, and fixed points."""
     best = found.best
     starts = ", ".join(
         f"{name} = {value:.5g}"
@@ -39,9 +42,38 @@ def system_text(found: SystemResult) -> str:
     lines[-1] += f", R² = {r2_text(best.r2)}"
     if best.segments > 1:
         lines.append(f"fitted in {best.segments} pieces, each with initial values of its own")
-    lines.append("constants:")
-    errors = iter(best.standard_errors)
-    for left, law in zip(best.left_sides, best.laws, strict=True):
-        shown = [value_with_error(constant, next(errors)) for constant in law.constants]
-        lines.append(f"  {left}: {', '.join(shown)}")
+    lines.append("constants, with standard errors that hold if these forms are right:")
+    for left, constants in zip(best.left_sides, constants_as_shown(best), strict=True):
+        shown = [value_with_error(c.value, c.error) for c in constants if c.error != 0.0]
+        lines += [f"  {left}: {', '.join(shown)}"] if shown else []
+    points, curve = find_fixed_points(found)
+    if points or curve:
+        lines.append("fixed points:")
+        lines += [f"  {fixed_point_text(point, best.system.states)}" for point in points]
+        lines += ["  and others, which are not isolated"] if curve else []
     return "\n".join(lines)
+
+
+class Constant(NamedTuple):
+    """A constant of a law with its standard error and its 95% interval."""
+
+    value: float
+    error: float
+    low: float
+    high: float
+
+
+def constants_as_shown(best: SystemCandidate) -> list[list[Constant]]:
+    """The constants of each law, in the order of the rounded formula."""
+    numbers = zip(best.constants, best.standard_errors, best.confidence_intervals, strict=True)
+    rest = iter([Constant(value, error, *interval) for value, error, interval in numbers])
+    found = []
+    for law, rounded in zip(best.laws, best.rounded(DIGITS), strict=True):
+        shown = [abs(constant) for constant in rounded.constants]
+
+        def place(constant: Constant, shown: list[float] = shown) -> int:
+            value = abs(float(f"{constant.value:.{DIGITS}g}"))
+            return shown.index(value) if value in shown else len(shown)
+
+        found.append(sorted((next(rest) for _ in law.constants), key=place))
+    return found

@@ -90,12 +90,27 @@ def _skeletons(
     if restriction.operators is not None:
         catalogue = catalogue.with_operators(tuple(restriction.allowed))
     most = restriction.max_symbols
-    if most is not None and most <= symbols:
-        return catalogue.skeletons_up_to(most), ()
-    common = catalogue.commonest_beyond(symbols, beyond)
+    complete = catalogue.skeletons_up_to(symbols if most is None else min(most, symbols))
+    common: tuple[str, ...] = ()
+    if most is None or most > symbols:
+        common = catalogue.commonest_beyond(symbols, beyond)
     if most is not None:
         common = tuple(key for key in common if len(key.split()) <= most)
-    return catalogue.skeletons_up_to(symbols), common
+    if restriction.zero_at_zero:
+        complete, common = _zero_at_zero(complete), _zero_at_zero(common)
+    return complete, common
+
+
+def _zero_at_zero(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Those whose f(0) is 0 whatever their constants are."""
+    condition = Restriction(zero_at_zero=True)
+    kept = []
+    for key in keys:
+        skeleton = Skeleton.from_key(key)
+        law = skeleton.with_constants(0.7 + 0.37 * i for i in range(skeleton.num_constants))
+        if condition.admits(law):
+            kept.append(key)
+    return tuple(kept)
 
 
 def _view(data: Dataset) -> AffineView:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Protocol, runtime_checkable
+
+import numpy as np
 
 from nsode_jax.dynamics.trajectory import count
 from nsode_jax.expressions.expression import Expression
@@ -12,6 +15,9 @@ from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import USER, Origin
 from nsode_jax.fitting.progress import Progress
 from nsode_jax.fitting.regression import Regression
+
+_NEAR_ZERO = np.array([1e-280, 0.3, 1.0, 3.0])
+_NOTHING = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,10 +51,12 @@ class Restriction:
     Attributes:
       operators: that laws may use beside arithmetic; None for all.
       max_symbols: most operators, variables and constants of a law; None for no limit.
+      zero_at_zero: whether f(0) must be 0, as a limit from above at least.
     """
 
     operators: frozenset[str] | None = None
     max_symbols: int | None = None
+    zero_at_zero: bool = False
 
     def __post_init__(self):
         unknown = (self.operators or frozenset()) - set(OPERATORS)
@@ -69,9 +77,19 @@ class Restriction:
         """Whether a law is to be considered."""
         if self.max_symbols is not None and law.complexity > self.max_symbols:
             return False
+        if self.zero_at_zero and not _is_zero_at_zero(law):
+            return False
         return self.operators is None or all(
             token in self.allowed for token in law.prefix if token in OPERATORS
         )
+
+
+def _is_zero_at_zero(law: Expression) -> bool:
+    """Whether f vanishes as y falls to 0, as that of y*log(y) does."""
+    with np.errstate(all="ignore"):
+        near, *others = np.abs(law.evaluate(_NEAR_ZERO))
+    size = max((rate for rate in others if math.isfinite(rate)), default=0.0)
+    return bool(near <= _NOTHING * size)
 
 
 UNRESTRICTED = Restriction()

@@ -1,0 +1,171 @@
+"""What is known of a law: a frame around the part that is looked for.
+
+f(y) = known(y) + factor(y) * unknown(y), written as a template with a gap, such as
+-0.1*y + □ or 0.5*y*(1 - □). As constants are fitted by least squares that are linear in the
+values of f, what is known moves to the other side, and the search is for the unknown part
+alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import re
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from nsode_jax.expressions.expression import Expression, ExpressionError
+from nsode_jax.expressions.operators import CONSTANT, NEGATIVE_CONSTANT, OPERATORS, VARIABLE
+from nsode_jax.fitting.regression import Regression
+
+GAP = "□"
+"""Where the unknown part stands; `?` is read as the same."""
+
+_GAP_NAME = "gap"
+_KNOWN = {VARIABLE, _GAP_NAME, "pi", "ln", *OPERATORS}
+_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*", re.ASCII)
+_NEAR_ZERO = 1e-12
+_PROBES = np.geomspace(0.01, 3.0, 32)
+_LINEAR = 1e-9
+
+
+class FrameError(ValueError):
+    """What is known cannot be used; the message is one line."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Frame:
+    """A law with a gap, in which it is linear.
+
+    Attributes:
+      template: prefix notation over y and the gap.
+      factors: names of unknown factors of the whole law, for which 1 stands in the template:
+        they cannot be told from the unknown part.
+    """
+
+    template: Expression
+    factors: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, text: str) -> Frame:
+        """Reads a law with a gap such as "0.5*y*(1 - □)", or a part that the rest is added to.
+
+        Raises:
+          FrameError: if it cannot be read, or is not linear in the gap.
+        """
+        if GAP not in text and "?" not in text:
+            text = f"{text} + {GAP}"
+        marked = text.replace(GAP, f" {_GAP_NAME} ").replace("?", f" {_GAP_NAME} ")
+        names = tuple(dict.fromkeys(n for n in _NAME.findall(marked) if n not in _KNOWN))
+        try:
+            written = Expression.from_infix(marked, (VARIABLE, _GAP_NAME, *names))
+        except ExpressionError as error:
+            raise FrameError(f"{text!r} cannot be read: {error}") from None
+        for name in names:
+            if not _is_factor(written, name):
+                raise FrameError(
+                    f"give a number for {name} in {text!r}: only a factor of the whole law may "
+                    "have a name"
+                )
+        prefix = tuple(1.0 if token in names else token for token in written.prefix)
+        frame = cls(Expression(prefix, (VARIABLE, _GAP_NAME)), names)
+        frame._check(text)
+        return frame
+
+    def note(self, whole: Expression) -> str:
+        """What to say of factors with a name, of the law that was found; empty without any."""
+        if not self.factors:
+            return ""
+        names = " and ".join(self.factors)
+        told = f"{names} cannot be told from the unknown part; 1 stands for it."
+        with np.errstate(all="ignore"):
+            near = float(whole.evaluate(_NEAR_ZERO) / self._with(0.0, np.array(_NEAR_ZERO)))
+        if len(self.factors) > 1 or not math.isfinite(near) or not near:
+            return told
+        return f"{told} If that part is to be 0 at y = 0, {names} = {near:.5g}."
+
+    def _check(self, text: str) -> None:
+        at = {value: self._with(value, _PROBES) for value in (0.0, 1.0, 2.0)}
+        defined = np.all([np.isfinite(rates) for rates in at.values()], axis=0)
+        bent = at[2.0] - 2 * at[1.0] + at[0.0]
+        size = np.max([np.abs(rates) for rates in at.values()], axis=0)
+        if not defined.any():
+            raise FrameError(f"{text!r} is defined nowhere")
+        if (np.abs(bent[defined]) > _LINEAR * size[defined]).any():
+            raise FrameError(f"{text!r} must be linear in the unknown part, such as y*(1 - {GAP})")
+        if not np.abs((at[1.0] - at[0.0])[defined]).any():
+            raise FrameError(f"in {text!r} the unknown part does not count")
+
+    def _with(self, gap: float, y: Float[np.ndarray, " values"]) -> Float[np.ndarray, " values"]:
+        with np.errstate(all="ignore"):
+            return self.template.evaluate(y, np.full(np.shape(y), gap))
+
+    def law(self, unknown: Expression) -> Expression:
+        """The whole law; not in canonical form, so that what is known can be seen in it."""
+        prefix: list[str | float] = []
+        for token in self.template.prefix:
+            prefix += unknown.prefix if token == _GAP_NAME else (token,)
+        return Expression(tuple(prefix))
+
+    def unknown_constants(self, unknown: Expression) -> Bool[np.ndarray, " constants"]:
+        """Which constants of the whole law are those of the unknown part."""
+        looked_for: list[bool] = []
+        for token in self.template.prefix:
+            looked_for += [True] * len(unknown.prefix) if token == _GAP_NAME else [False]
+        kinds = self.law(unknown).skeleton.tokens
+        places = [kind in (CONSTANT, NEGATIVE_CONSTANT) for kind in kinds]
+        return np.array(looked_for, bool)[places]
+
+    def applied(self, form: Regression) -> Regression:
+        """A form of the data for the unknown part in place of the law.
+
+        Raises:
+          FrameError: if the known part is undefined where there are data.
+        """
+        known = self._with(0.0, form.nodes)
+        factor = self._with(1.0, form.nodes) - known
+        if not (np.isfinite(known).all() and np.isfinite(factor).all()):
+            place = form.nodes[~(np.isfinite(known) & np.isfinite(factor))][0]
+            raise FrameError(
+                f"the known part is undefined at y = {place:.6g}, where there are data"
+            )
+        return dataclasses.replace(
+            form, operator=form.operator * factor, target=form.target - form.operator @ known
+        )
+
+    def in_units(self, value: float, time: float) -> Frame:
+        """The frame for values divided by one unit and times by another.
+
+        The unknown part changes as a law does: divided by value / time.
+        """
+        if value == time == 1.0:
+            return self
+        gap: tuple[str | float, ...] = ("mul", value / time, _GAP_NAME)
+        prefix: list[str | float] = ["mul", time / value]
+        for token in self.template.prefix:
+            if token == VARIABLE:
+                prefix += ["mul", value, VARIABLE]
+            elif token == _GAP_NAME:
+                prefix += gap
+            else:
+                prefix.append(token)
+        return Frame(Expression(tuple(prefix), self.template.variables))
+
+    @functools.cached_property
+    def text(self) -> str:
+        """With the gap as a square."""
+        return self.template.infix.replace(_GAP_NAME, GAP)
+
+
+def _is_factor(written: Expression, name: str) -> bool:
+    """Whether a law is proportional to a name in it."""
+    others = {n: 1.3 for n in written.variables if n not in (VARIABLE, name)}
+    rates = []
+    for value in (1.0, 2.0):
+        at = {VARIABLE: _PROBES, name: value, **others}
+        columns = np.broadcast_arrays(*(at[variable] for variable in written.variables))
+        with np.errstate(all="ignore"):
+            rates.append(written.evaluate(*columns))
+    return bool(np.allclose(rates[1], 2 * rates[0], rtol=1e-9, atol=0.0, equal_nan=True))

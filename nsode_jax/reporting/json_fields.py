@@ -1,0 +1,215 @@
+"""Values in JSON files that anyone may have written: each is checked, and none executed.
+
+JSON knows no NaN and no infinity: they are the strings "nan", "inf" and "-inf". Formulas are
+text that only the package's own parser reads.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from jaxtyping import Float
+
+from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.expressions.expression import Expression, ExpressionError
+from nsode_jax.expressions.operators import VARIABLES
+from nsode_jax.system.files import write_atomically
+
+LARGEST_FILE = 100_000_000
+"""Bytes; discoveries take some hundred thousand."""
+
+_LONGEST_FORMULA = 10_000  # Characters,
+_MOST_TOKENS = 300  # and tokens: an endless sum would exhaust Python's stack later.
+
+_NOT_FINITE = ("nan", "inf", "-inf")
+
+Read = TypeVar("Read")
+
+
+class DiscoveryFileError(ValueError):
+    """The file holds no discovery that this version can read. The message is one line."""
+
+
+# --- writing ---------------------------------------------------------------------
+
+
+def write_json(path: str | Path, content: dict[str, Any]) -> None:
+    """Writes the content; the file appears as a whole or not at all."""
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1)
+    write_atomically(path, f"{text}\n".encode())
+
+
+def encode(value: float) -> float | str:
+    """The number, or its name if it is not finite."""
+    value = float(value)
+    return value if math.isfinite(value) else str(value)
+
+
+def encode_covariance(
+    covariance: Float[np.ndarray, "constants constants"] | None,
+) -> list[list[float | str]] | None:
+    """Rows of numbers; null where nothing is known."""
+    if covariance is None:
+        return None
+    return [[encode(value) for value in row] for row in covariance]
+
+
+def encode_formula(expression: Expression) -> str:
+    """The formula as text.
+
+    Raises:
+      DiscoveryFileError: if it is longer than `expression` would read.
+    """
+    formula = expression.infix
+    if len(formula) > _LONGEST_FORMULA or expression.complexity > _MOST_TOKENS:
+        raise DiscoveryFileError(
+            f"a formula of {expression.complexity} tokens is too long to save; "
+            f"the limit is {_MOST_TOKENS} tokens and {_LONGEST_FORMULA} characters"
+        )
+    return formula
+
+
+# --- reading ---------------------------------------------------------------------
+
+
+def read_json(path: str | Path, decode: Callable[[Any], Read]) -> Read:
+    """What `decode` makes of the file's content.
+
+    Raises:
+      OSError: if the file cannot be read.
+      DiscoveryFileError: if it is damaged, or `decode` refuses it.
+    """
+    try:
+        return decode(_content(Path(path)))
+    except (DiscoveryFileError, ExpressionError, TrajectoryError) as error:
+        reason = " ".join(str(error).split())
+        shown = reason if len(reason) <= 300 else f"{reason[:200]} ... {reason[-90:]}"
+        raise DiscoveryFileError(f"cannot load the discovery {str(path)!r}: {shown}") from None
+
+
+def _content(path: Path) -> Any:
+    """The file's JSON, and no more of a huge file than the limit."""
+    with path.open("rb") as file:
+        data = file.read(LARGEST_FILE + 1)
+    if len(data) > LARGEST_FILE:
+        raise DiscoveryFileError(f"the file is larger than {LARGEST_FILE / 1e6:g} MB")
+    try:
+        return json.loads(data.decode("utf-8"), parse_constant=_refuse_constant)
+    except RecursionError:
+        raise DiscoveryFileError("it is too deeply nested") from None
+    except DiscoveryFileError:
+        raise
+    except ValueError as error:  # Also of UTF-8 and of endless integers.
+        raise DiscoveryFileError(f"it is not JSON, or damaged: {error}") from None
+
+
+def _refuse_constant(name: str) -> None:
+    raise DiscoveryFileError(f"it is not strict JSON: {name} stands for a number")
+
+
+def version_of(content: Any, format_name: str, newest: int) -> int:
+    """The version of a file of this format, from 1 to the newest known."""
+    if not isinstance(content, dict) or content.get("format") != format_name:
+        raise DiscoveryFileError(f'it is not a "{format_name}" file')
+    version = content.get("version")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise DiscoveryFileError("its version is not a whole number from 1")
+    if version > newest:
+        raise DiscoveryFileError(
+            f"its version is {version}, this program reads up to {newest}; update nsode_jax"
+        )
+    return version
+
+
+# Each of these checks one value and says where it stands.
+
+
+def read_field(
+    entry: dict[str, Any], name: str, decode: Callable[[Any, str], Any], where: str = ""
+) -> Any:
+    """A value of an object, as `decode` reads it."""
+    path = f"{where}.{name}" if where else name
+    if name not in entry:
+        raise DiscoveryFileError(f"{path} is missing")
+    return decode(entry[name], path)
+
+
+def read_optional(
+    entry: dict[str, Any], name: str, decode: Callable[[Any, str], Any], where: str
+) -> Any:
+    """The same, or None where the file says null."""
+    return None if entry.get(name, ...) is None else read_field(entry, name, decode, where)
+
+
+def as_list(decode: Callable[[Any, str], Any]) -> Callable[[Any, str], tuple[Any, ...]]:
+    def decode_list(values: Any, where: str) -> tuple[Any, ...]:
+        if not isinstance(values, list):
+            raise DiscoveryFileError(f"{where} is not a list")
+        return tuple(decode(value, f"{where}[{i}]") for i, value in enumerate(values))
+
+    return decode_list
+
+
+def as_dictionary(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise DiscoveryFileError(f"{where} is not an object")
+    return value
+
+
+def as_text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise DiscoveryFileError(f"{where} is not text")
+    return value
+
+
+def as_boolean(value: Any, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise DiscoveryFileError(f"{where} is not true or false")
+    return value
+
+
+def as_number(value: Any, where: str) -> float:
+    return float(value) if value in _NOT_FINITE else as_finite(value, where)
+
+
+def as_finite(value: Any, where: str) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if math.isfinite(number):
+            return number
+    raise DiscoveryFileError(f"{where} is not a number")
+
+
+def as_whole(value: Any, where: str) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**9:
+        return value
+    raise DiscoveryFileError(f"{where} is not a whole number")
+
+
+def as_expression(value: Any, where: str, variables: tuple[str, ...] = VARIABLES) -> Expression:
+    formula = as_text(value, where)
+    if len(formula) > _LONGEST_FORMULA:
+        raise DiscoveryFileError(f"{where} is longer than {_LONGEST_FORMULA} characters")
+    law = Expression.from_infix(formula, variables)
+    if law.complexity > _MOST_TOKENS:
+        raise DiscoveryFileError(f"{where} has more than {_MOST_TOKENS} operators and numbers")
+    return law
+
+
+def read_covariance(
+    entry: dict[str, Any], where: str, size: int
+) -> Float[np.ndarray, "constants constants"] | None:
+    rows = read_optional(entry, "covariance", as_list(as_list(as_number)), where)
+    if rows is None:
+        return None
+    if len(rows) != size or any(len(row) != size for row in rows):
+        raise DiscoveryFileError(f"{where}.covariance is not {size} rows of {size} numbers")
+    return np.array(rows, np.float64).reshape(size, size)

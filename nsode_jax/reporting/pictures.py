@@ -1,0 +1,96 @@
+"""What all pictures have in common: colours, axes, labels, formulas."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from jaxtyping import Int
+from matplotlib.axes import Axes
+from matplotlib.backend_bases import RendererBase
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.mathtext import MathTextParser
+from matplotlib.ticker import MaxNLocator
+
+# Okabe and Ito's colours, which people with any colour vision can tell apart.
+DATA, BEST, OTHERS, FIXED = "#4d4d4d", "#0072B2", ("#E69F00", "#CC79A7"), "#D55E00"
+MARKERS = "os^DvP"  # Of several series, in turn.
+MOST_POINTS = 500  # More markers than this are a blot.
+TIMES = 801  # At so many a solution is drawn.
+STEPS = (1, 2, 2.5, 5, 10)  # Between ticks.
+_TITLE_SIZES = (15, 13, 11, 9)
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure of this size in inches, apart from pyplot."""
+    figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save(figure: Figure, path: str | Path | BinaryIO) -> None:
+    """Writes the figure, in the format that the ending names; as PNG into an open file."""
+    with warnings.catch_warnings():
+        # A name in letters that the font lacks shows as boxes; that is no reason to shout.
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        figure.savefig(path)
+
+
+def finish(axes: Axes, x_name: str, y_name: str) -> None:
+    """Labels, ticks, grid and legend, alike in all panels."""
+    axes.set_xlabel(x_name, fontsize=12)
+    axes.set_ylabel(y_name, fontsize=12 if len(y_name) <= 40 else 10)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(color="0.92", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(labelsize=10, color="0.6")
+    if axes.get_yscale() == "linear":
+        axes.xaxis.set_major_locator(MaxNLocator(7, steps=STEPS))
+        axes.yaxis.set_major_locator(MaxNLocator(6, steps=STEPS))
+    handles, labels = axes.get_legend_handles_labels()
+    order = sorted(range(len(labels)), key=lambda i: labels[i].startswith("candidate "))
+    axes.legend([handles[i] for i in order], [labels[i] for i in order], frameon=False, fontsize=10)
+
+
+def thinned(points: int, most: int) -> Int[np.ndarray, " shown"]:
+    """Indices of at most so many points, at least two, evenly spread."""
+    return np.unique(np.linspace(0, points - 1, min(points, max(2, most))).astype(int))
+
+
+def as_label(name: str) -> str:
+    """A name from a file as plain text: a dollar sign would begin a formula."""
+    name = name if len(name) <= 40 else name[:39] + "…"
+    return name.replace("$", r"\$")
+
+
+def mathtext(latex: str, plain: str) -> str:
+    """A formula in matplotlib's LaTeX, or else as plain text."""
+    # Mathtext has no factor by mere juxtaposition: a thin space keeps `2 y` apart.
+    latex = re.sub(r"(?<=[\dy})]) (?=[a-z]|\\(?!cdot))", r"\\,", latex)
+    formula = f"${latex}$"
+    try:
+        MathTextParser("path").parse(formula)
+    except ValueError:  # LaTeX that matplotlib does not know.
+        return plain
+    return formula
+
+
+def renderer(figure: Figure) -> RendererBase:
+    """Of its canvas, which draws pixels."""
+    return figure.canvas.get_renderer()  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def write_title(figure: Figure, text: str, instead: str) -> None:
+    """The text above all panels, as large as it fits; another one where it does not."""
+    title = figure.suptitle(text)
+    available = 0.97 * figure.bbox.width
+    for size in _TITLE_SIZES:
+        title.set_fontsize(size)
+        if title.get_window_extent(renderer(figure)).width <= available:
+            return
+    title.set_text(instead)
+    title.set_fontsize(_TITLE_SIZES[1])

@@ -1,0 +1,200 @@
+"""Discoveries of systems in files, as `persistence` keeps those of one quantity.
+
+{"format": "nsode_jax system discovery", "version": 1, "seconds": 12.3, "notes": [...],
+ "system": {"observed": ["hare", "lynx"], "inputs": [], "explicit_time": false, "order": 1},
+ "runs": [{"t": [...], "y": [[...], ...], "u": [[], ...]}],
+ "candidates": [{"formulas": ["0.5*hare - 0.03*hare*lynx", ...], "states": [...], ...}, ...]}
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from nsode_jax.dynamics.system import System
+from nsode_jax.expressions.expression import Expression
+from nsode_jax.fitting.observations import Run
+from nsode_jax.reporting.json_fields import (
+    DiscoveryFileError,
+    as_boolean,
+    as_dictionary,
+    as_expression,
+    as_finite,
+    as_list,
+    as_number,
+    as_text,
+    as_whole,
+    encode,
+    encode_covariance,
+    encode_formula,
+    read_covariance,
+    read_field,
+    read_json,
+    version_of,
+    write_json,
+)
+from nsode_jax.reporting.system_result import SystemCandidate, SystemResult
+
+FORMAT = "nsode_jax system discovery"
+VERSION = 1
+
+
+def save(found: SystemResult, path: str | Path) -> None:
+    """Writes a discovery as JSON; the file appears as a whole or not at all.
+
+    Raises:
+      OSError: if the file cannot be written.
+      DiscoveryFileError: if a formula is longer than `load` would accept.
+    """
+    system = found.system
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "seconds": encode(found.seconds),
+        "notes": list(found.notes),
+        "system": {
+            "observed": list(system.observed),
+            "inputs": list(system.inputs),
+            "explicit_time": system.explicit_time,
+            "order": system.order,
+        },
+        "runs": [{name: getattr(run, name).tolist() for name in "tyu"} for run in found.runs],
+        "candidates": [_encode_candidate(candidate) for candidate in found.candidates],
+    }
+    write_json(path, content)
+
+
+def load(path: str | Path) -> SystemResult:
+    """Reads what `save` wrote: the same floats, bit by bit.
+
+    Raises:
+      OSError: if the file cannot be read.
+      DiscoveryFileError: if it is damaged, no discovery of a system, or of a newer version.
+    """
+    return read_json(path, _decode)
+
+
+def _encode_candidate(candidate: SystemCandidate) -> dict[str, Any]:
+    return {
+        "formulas": [encode_formula(law) for law in candidate.laws],
+        "states": [[encode(value) for value in row] for row in candidate.states],
+        "start_times": [encode(start) for start in candidate.start_times],
+        "end_times": [encode(end) for end in candidate.end_times],
+        "r2": encode(candidate.r2),
+        "r2s": [encode(r2) for r2 in candidate.r2s],
+        "residuals": [encode(residual) for residual in candidate.residuals],
+        "score": encode(candidate.score),
+        "probability": encode(candidate.probability),
+        "covariance": encode_covariance(candidate.covariance),
+        "segments": candidate.segments,
+        "shared": [list(pair) for pair in candidate.shared],
+        "converged": bool(candidate.converged),
+    }
+
+
+# --- reading ---------------------------------------------------------------------
+
+
+def _decode(content: Any) -> SystemResult:
+    version_of(content, FORMAT, VERSION)
+    system = read_field(content, "system", _system)
+
+    def run(value: Any, where: str) -> Run:
+        return _run(value, where, system)
+
+    runs = read_field(content, "runs", as_list(run))
+    if not runs:
+        raise DiscoveryFileError("it has no runs")
+
+    def candidate(value: Any, where: str) -> SystemCandidate:
+        return _candidate(value, where, system, len(runs))
+
+    candidates = read_field(content, "candidates", as_list(candidate))
+    if not candidates:
+        raise DiscoveryFileError("it has no candidates")
+    return SystemResult(
+        candidates,
+        runs,
+        read_field(content, "notes", as_list(as_text)),
+        read_field(content, "seconds", as_number),
+    )
+
+
+def _system(value: Any, where: str) -> System:
+    entry = as_dictionary(value, where)
+    try:
+        return System(
+            read_field(entry, "observed", as_list(as_text), where),
+            read_field(entry, "inputs", as_list(as_text), where),
+            read_field(entry, "explicit_time", as_boolean, where),
+            read_field(entry, "order", as_whole, where),
+        )
+    except DiscoveryFileError:
+        raise
+    except ValueError as error:
+        raise DiscoveryFileError(f"{where}: {error}") from None
+
+
+def _run(value: Any, where: str, system: System) -> Run:
+    entry = as_dictionary(value, where)
+    t = np.array(read_field(entry, "t", as_list(as_finite), where), np.float64)
+    if t.size < 2 or not (np.diff(t) > 0).all():
+        raise DiscoveryFileError(f"{where}.t does not increase")
+    y = _rows(entry, "y", where, t.size, len(system.observed))
+    return Run(t, y, _rows(entry, "u", where, t.size, len(system.inputs)))
+
+
+def _rows(
+    entry: dict[str, Any], name: str, where: str, number: int, width: int
+) -> Float[np.ndarray, "rows columns"]:
+    rows = read_field(entry, name, as_list(as_list(as_finite)), where)
+    if len(rows) != number or any(len(row) != width for row in rows):
+        raise DiscoveryFileError(f"{where}.{name} is not {number} rows of {width} numbers")
+    return np.array(rows, np.float64).reshape(number, width)
+
+
+def _candidate(value: Any, where: str, system: System, runs: int) -> SystemCandidate:
+    entry = as_dictionary(value, where)
+
+    def law(value: Any, where: str) -> Expression:
+        return as_expression(value, where, system.variables)
+
+    laws = read_field(entry, "formulas", as_list(law), where)
+    segments = read_field(entry, "segments", as_whole, where)
+    constants = sum(len(law.constants) for law in laws)
+    pairs = read_field(entry, "shared", as_list(as_list(as_whole)), where)
+    if any(len(pair) != 2 or not max(pair) < constants for pair in pairs):
+        raise DiscoveryFileError(f"{where}.shared is not pairs of constants")
+    lists = {
+        name: _numbers(entry, name, where, number)
+        for name, number in (
+            ("start_times", runs),
+            ("end_times", runs),
+            ("r2s", len(system.observed)),
+            ("residuals", len(system.observed)),
+        )
+    }
+    if len(laws) != len(system.observed):
+        raise DiscoveryFileError(f"{where} has {len(laws)} formulas for {system.observed}")
+    return SystemCandidate(
+        system=system,
+        laws=laws,
+        states=_rows(entry, "states", where, runs * segments, len(system.states)),
+        **lists,
+        **{name: read_field(entry, name, as_number, where) for name in ("r2", "score")},
+        probability=read_field(entry, "probability", as_number, where),
+        covariance=read_covariance(entry, where, constants),
+        segments=segments,
+        shared=pairs,
+        converged=read_field(entry, "converged", as_boolean, where),
+    )
+
+
+def _numbers(entry: dict[str, Any], name: str, where: str, number: int) -> tuple[float, ...]:
+    values = read_field(entry, name, as_list(as_number), where)
+    if len(values) != number:
+        raise DiscoveryFileError(f"{where}.{name} is not {number} numbers")
+    return values

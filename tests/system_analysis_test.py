@@ -1,0 +1,137 @@
+"""Fixed points of systems: where they are, what they are, how sure that is."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from observing import discovered, prey_discovery
+
+from nsode_jax.dynamics.system import System
+from nsode_jax.expressions.expression import Expression
+from nsode_jax.fitting.observations import Run
+from nsode_jax.reporting.system_analysis import (
+    find_fixed_points,
+    fixed_point_text,
+    is_autonomous,
+    kind_of,
+    residual_remarks,
+    residuals,
+)
+from nsode_jax.reporting.system_result import SystemCandidate, SystemResult
+
+XY = System(("x", "y"))
+
+
+def result_of(*equations, system=XY, low=-1.0, high=1.0, covariance=None):
+    """A result in data that span a square."""
+    laws = tuple(Expression.from_infix(text, system.variables) for text in equations)
+    t, states = np.linspace(0.0, 1.0, 20), len(system.states)
+    y = np.linspace(low, high, 20)[:, None] * np.ones(len(system.observed))
+    run = Run(t, y, np.empty((20, 0)))
+    best = SystemCandidate(
+        system, laws, np.zeros((1, states)), (0.0,), (1.0,), 1.0, (1.0,) * states,
+        (0.0,) * states, 0.0, covariance=covariance,
+    )  # fmt: skip
+    return SystemResult((best,), (run,), (), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("equations", "kind", "eigenvalues"),
+    [
+        (("-x", "-2*y"), "stable node", (-1, -2)),
+        (("x", "2*y + x"), "unstable node", (2, 1)),
+        (("-x - 2*y", "2*x - y"), "stable focus", (-1 + 2j, -1 - 2j)),
+        (("x - 2*y", "2*x + y"), "unstable focus", (1 + 2j, 1 - 2j)),
+        (("x", "-3*y"), "saddle", (1, -3)),
+        (("2*y", "-2*x"), "centre", (2j, -2j)),
+        (("-2*x*exp(x)", "sin(-y)"), "stable node", (-1, -2)),
+    ],
+)
+def test_the_kinds(equations, kind, eigenvalues):
+    (point,) = find_fixed_points(result_of(*equations)).points
+    assert (point.kind, point.observed) == (kind, True)
+    assert_allclose(point.states, 0.0, atol=1e-9)
+    assert_allclose(point.eigenvalues, eigenvalues, atol=1e-6)
+
+
+def test_all_are_found_near_the_data_and_none_beyond():
+    """The range of the data and half of it on either side: from -2 to 2."""
+    found = find_fixed_points(result_of("(x - 1.5)*(x + 0.5)*(x - 3)", "y**2 - 1"))
+    assert not found.curve
+    assert sorted(point.states for point in found.points) == [
+        pytest.approx((x, y), abs=1e-6) for x in (-0.5, 1.5) for y in (-1.0, 1.0)
+    ]
+    assert [point.observed for point in found.points] == [True, True, False, False]
+
+
+def test_lorenz_has_three():
+    system = System(("x", "y", "z"))
+    equations = ("10*y - 10*x", "28*x - x*z - y", "x*y - 2.667*z")
+    found = find_fixed_points(result_of(*equations, system=system, low=-20.0, high=30.0))
+    root = np.sqrt(2.667 * 27)
+    expected = [(-root, -root, 27.0), (0.0, 0.0, 0.0), (root, root, 27.0)]
+    assert_allclose(sorted(point.states for point in found.points), expected, atol=1e-6)
+    assert {point.kind for point in found.points} == {"saddle"}
+
+
+def test_a_curve_of_fixed_points_is_said_to_be_one():
+    """Nobody falls ill where nobody is: an epidemic rests wherever i = 0."""
+    system = System(("s", "i"))
+    found = find_fixed_points(result_of("-0.5*s*i", "0.5*s*i - 0.2*i", system=system, low=0.0))
+    assert found.curve and not found.points
+
+
+def test_laws_of_time_have_none():
+    system = System(("x",), explicit_time=True)
+    forced, free = (result_of(text, system=system) for text in ("sin(t) - x", "0.5 - x"))
+    assert not is_autonomous(forced.best) and not find_fixed_points(forced).points
+    assert is_autonomous(free.best)
+    assert find_fixed_points(free).points[0].states == pytest.approx((0.5,))
+
+
+def test_errors_follow_from_those_of_the_constants():
+    """x' = a - b x rests at a/b, and its eigenvalue is -b."""
+    covariance = np.diag([0.1, 0.02]) ** 2
+    (point,) = find_fixed_points(
+        result_of("1.5 - 2*x", system=System(("x",)), covariance=covariance)
+    ).points
+    assert point.states == pytest.approx((0.75,))
+    expected = np.hypot(0.1 / 2, 1.5 * 0.02 / 4)
+    assert point.standard_errors == pytest.approx((expected,), rel=1e-2)
+    assert point.eigenvalue_errors == pytest.approx((0.02,), rel=1e-2)
+
+
+def test_what_the_data_do_not_determine_is_not_claimed():
+    pair = np.array([0.01 + 2j, 0.01 - 2j])
+    assert kind_of(pair, np.array([0.02, 0.02])) == "centre"
+    assert kind_of(pair, np.array([0.001, 0.001])) == "unstable focus"
+    real = np.array([0.01, -2.0])
+    assert kind_of(real, np.array([0.02, 0.1])) == "undetermined"
+    assert kind_of(real, np.array([0.001, 0.1])) == "saddle"
+
+
+def test_prey_and_hunters_circle_a_centre():
+    found = prey_discovery()
+    centre = next(point for point in found.fixed_points().points if point.observed)
+    assert centre.kind == "centre"
+    for value, error, true in zip(centre.states, centre.standard_errors, (1.5, 1.375)):
+        assert abs(value - true) < 4 * error < 0.1
+    text = fixed_point_text(centre, found.system.states)
+    assert text.startswith("prey = 1.49") and "(centre; eigenvalues ± 0.99" in text
+    assert text in str(found)
+
+
+def test_a_velocity_rests_too():
+    found = discovered(System(("y",), order=2), ("-4.1*y - 0.4*v",), (1.0, 0.0))
+    (point,) = found.fixed_points().points
+    assert point.kind == "stable focus" and point.states == pytest.approx((0.0, 0.0))
+
+
+def test_residuals_are_those_of_the_fit():
+    found = prey_discovery(runs=2)
+    left = np.concatenate(residuals(found))
+    assert_allclose(np.sqrt(np.mean(left**2, axis=0)), found.best.residuals, rtol=1e-4)
+    assert not any(remark.warns for _, remark in residual_remarks(found))
+    wrong = dataclasses.replace(found, candidates=found.candidates[1:])
+    assert all(remark.warns for _, remark in residual_remarks(wrong))

@@ -1,0 +1,84 @@
+"""Discoveries of systems in files: everything comes back, and nothing else is believed."""
+
+import json
+
+import numpy as np
+import pytest
+from observing import discovered, prey_discovery
+
+from nsode_jax.discovery import Discovery, SystemDiscovery
+from nsode_jax.dynamics.system import System
+from nsode_jax.reporting.json_fields import DiscoveryFileError
+
+
+@pytest.fixture(scope="module")
+def found():
+    return prey_discovery(runs=2, segments=2, notes=("Mind the gap.",))
+
+
+@pytest.fixture
+def content(found, tmp_path):
+    found.save(tmp_path / "found.json")
+    return json.loads((tmp_path / "found.json").read_text())
+
+
+def test_everything_comes_back(found, tmp_path):
+    found.save(tmp_path / "found.json")
+    again = SystemDiscovery.load(tmp_path / "found.json")
+    assert str(again) == str(found) and again.notes == ("Mind the gap.",)
+    assert again.system == found.system and again.seconds == found.seconds
+    for one, other in zip(again.candidates, found.candidates, strict=True):
+        assert [law.infix for law in one.laws] == [law.infix for law in other.laws]
+        np.testing.assert_array_equal(one.states, other.states)
+        assert (one.covariance is None) == (other.covariance is None)
+        assert (one.segments, one.shared, one.score) == (other.segments, other.shared, other.score)
+    np.testing.assert_array_equal(again.best.covariance, found.best.covariance)
+    for one, other in zip(again.runs, found.runs, strict=True):
+        np.testing.assert_array_equal(one.y, other.y)
+    t = found.runs[1].t
+    np.testing.assert_array_equal(again.predict(t, run=1), found.predict(t, run=1))
+
+
+def test_inputs_order_and_time_come_back(tmp_path):
+    system = System(("y",), explicit_time=True, order=2)
+    found = discovered(system, ("-4.1*y - 0.4*v + 0.1*cos(t)",), (1.0, 0.0))
+    found.save(tmp_path / "found.json")
+    assert SystemDiscovery.load(tmp_path / "found.json").system == system
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda c: c.update(format="nsode_jax discovery"), "not a"),
+        (lambda c: c.update(version=9), "update nsode_jax"),
+        (lambda c: c.update(runs=[]), "no runs"),
+        (lambda c: c.update(candidates=[]), "no candidates"),
+        (lambda c: c.pop("notes"), "notes is missing"),
+        (lambda c: c["system"].update(order=3), "order must be 1 or 2"),
+        (lambda c: c["system"].update(observed=["a", "a"]), "must differ"),
+        (lambda c: c["system"].update(explicit_time=1), "not true or false"),
+        (lambda c: c["runs"][0].update(t=c["runs"][0]["t"][::-1]), "does not increase"),
+        (lambda c: c["runs"][0].update(y=[[1.0]]), "is not 120 rows of 2 numbers"),
+        (lambda c: c["runs"][0]["y"].__setitem__(0, ["nan", 1.0]), "not a number"),
+        (lambda c: c["candidates"][0].update(formulas=["prey"]), "1 formulas for"),
+        (lambda c: c["candidates"][0].update(formulas=["fox", "prey"]), "unknown name 'fox'"),
+        (lambda c: c["candidates"][0].update(states=[[1.0, 1.0]]), "is not 4 rows of 2"),
+        (lambda c: c["candidates"][0].update(segments=-1), "not a whole number"),
+        (lambda c: c["candidates"][0].update(shared=[[0, 99]]), "not pairs of constants"),
+        (lambda c: c["candidates"][0].update(residuals=[1.0]), "is not 2 numbers"),
+        (lambda c: c["candidates"][0].update(covariance=[[1.0]]), "is not 4 rows of 4"),
+    ],
+)
+def test_damage_is_named_in_one_line(content, damage, message, tmp_path):
+    damage(content)
+    path = tmp_path / "damaged.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(DiscoveryFileError, match=message) as error:
+        SystemDiscovery.load(path)
+    assert "\n" not in str(error.value)
+
+
+def test_one_kind_of_discovery_is_no_other(found, tmp_path):
+    found.save(tmp_path / "found.json")
+    with pytest.raises(DiscoveryFileError, match='not a "nsode_jax discovery" file'):
+        Discovery.load(tmp_path / "found.json")

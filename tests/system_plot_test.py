@@ -1,0 +1,91 @@
+"""Pictures of systems: what is in each panel."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from observing import discovered, prey_discovery
+
+from nsode_jax.dynamics.system import System
+from nsode_jax.reporting.pictures import new_figure
+from nsode_jax.reporting.system_plot import draw_planes, draw_residuals, draw_solutions, plot
+
+
+@pytest.fixture(scope="module")
+def found():
+    return prey_discovery(runs=2)
+
+
+def legend(figure):
+    return [text.get_text() for each in figure.legends for text in each.get_texts()]
+
+
+def markers(axes):
+    """The points of each run that a panel shows."""
+    lines = [line for line in axes.get_lines() if line.get_linestyle() == "None"]
+    return [line for line in lines if line.get_color() == "#4d4d4d"]
+
+
+def test_each_quantity_has_a_panel_with_all_runs(found):
+    figure = new_figure(6, 4)
+    draw_solutions(figure, found, "hours")
+    above, below = figure.axes
+    assert [axes.get_ylabel() for axes in figure.axes] == ["prey", "hunters"]
+    assert (above.get_xlabel(), below.get_xlabel()) == ("", "hours")
+    for k, axes in enumerate(figure.axes):
+        for run, line in zip(found.runs, markers(axes), strict=True):
+            assert_allclose(line.get_ydata(), run.y[:, k])
+    assert legend(figure) == ["fitted solution", "± 2 residuals (RMS)", "data, 2 runs"]
+
+
+def test_residuals_lie_about_zero(found):
+    figure = new_figure(6, 4)
+    draw_residuals(figure, found, "t")
+    for axes, rms in zip(figure.axes, found.best.residuals, strict=True):
+        values = np.concatenate([line.get_ydata() for line in markers(axes)])
+        assert np.sqrt(np.mean(values**2)) == pytest.approx(rms, rel=1e-3)
+        low, high = axes.get_ylim()
+        assert low < values.min() and values.max() < high and low == pytest.approx(-high)
+
+
+def test_the_portrait_shows_where_solutions_go_and_rest(found):
+    figure = new_figure(6, 6)
+    draw_planes(figure, found)
+    (axes,) = figure.axes
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("prey", "hunters")
+    names = legend(figure)
+    assert {"dprey/dt = 0", "dhunters/dt = 0", "centre", "data, 2 runs"} <= set(names)
+    fixed = [line for line in axes.get_lines() if line.get_label() == "centre"]
+    centre = next(point for point in found.fixed_points().points if point.kind == "centre")
+    assert_allclose([*fixed[0].get_xdata(), *fixed[0].get_ydata()], centre.states)
+    assert axes.patches  # Arrows.
+
+
+@pytest.mark.parametrize(
+    ("system", "equations", "start", "panels"),
+    [
+        (System(("y",), explicit_time=True), ("1.3*cos(2.1*t) - 0.7*y",), (2.0,), 1),
+        (System(("y",), order=2), ("-4.1*y - 0.4*v",), (1.0, 0.0), 2),
+        (System(("y", "z"), explicit_time=True), ("cos(t) - y", "y - z"), (1.0, 1.0), 3),
+        (System(("x", "y", "z")), ("-x", "x - y", "y - 0.5*z"), (1.0, 0.5, 0.1), 6),
+        (System(("x", "y"), order=2), ("-x", "x - 2*y"), (1.0, 0.5, 0.0, 0.0), 5),
+    ],
+    ids=["forced", "second order", "two forced", "three", "two of second order"],
+)
+def test_every_system_has_its_picture(system, equations, start, panels, tmp_path):
+    found = discovered(system, equations, start)
+    figure = plot(found, tmp_path / "x.png", "hours")
+    shown = [axes for part in (figure, *figure.subfigs) for axes in part.axes]
+    assert len({id(axes) for axes in shown if axes.get_visible()}) == panels
+    assert "R² = " in figure.get_suptitle()
+    assert (tmp_path / "x.png").stat().st_size > 10_000
+
+
+def test_pieces_are_drawn_as_they_were_fitted():
+    found = prey_discovery(segments=3)
+    figure = new_figure(6, 4)
+    draw_solutions(figure, found, "t")
+    assert "fitted solutions, 3 pieces each run" in legend(figure)
+    solid = [line for line in figure.axes[0].get_lines() if line.get_linestyle() == "-"]
+    assert len(solid) == 3
+    ends = [line.get_xdata()[[0, -1]] for line in solid]
+    assert ends[0][1] == ends[1][0] and ends[2][1] == found.runs[0].t[-1]
