@@ -266,3 +266,11 @@ def test_title_shows_the_formula(text, latex):
     law = law_of(text, 0.99, logistic)
     title = plot(discovery_of(DATA, [law])).get_suptitle()
     assert title.startswith(rf"$dy/dt \;=\; {latex}$")
+
+
+def test_known_errors_of_measurement_are_bars():
+    known = DATA.with_errors(np.linspace(0.1, 0.3, 25), 0.2)
+    axes = plot(discovery_of(known, [LOGISTIC])).axes[0]
+    (bars,) = axes.collections
+    ends = np.array([segment[:, 1] for segment in bars.get_segments()])
+    assert_allclose(ends, np.stack([DATA.y - known.errors, DATA.y + known.errors], axis=1))

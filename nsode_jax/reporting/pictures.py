@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from matplotlib.axes import Axes
 from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.mathtext import MathTextParser
 from matplotlib.ticker import MaxNLocator
+
+from nsode_jax.dynamics.trajectory import Trajectory
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart.
 DATA, BEST, OTHERS, FIXED = "#4d4d4d", "#0072B2", ("#E69F00", "#CC79A7"), "#D55E00"
@@ -94,3 +97,27 @@ def write_title(figure: Figure, text: str, instead: str) -> None:
             return
     title.set_text(instead)
     title.set_fontsize(_TITLE_SIZES[1])
+
+
+def draw_points(
+    axes: Axes, data: Sequence[Trajectory], values: Float[np.ndarray, " all"], label: str
+) -> None:
+    """One value per observation of each series, in markers of its own, with known errors."""
+    starts = np.cumsum([0, *map(len, data)])
+    for number, trajectory in enumerate(data):
+        shown = thinned(len(trajectory), MOST_POINTS // len(data))
+        times, drawn = trajectory.t[shown], values[starts[number] :][shown]
+        if trajectory.errors is not None:
+            error = trajectory.errors[shown]
+            axes.vlines(times, drawn - error, drawn + error, color=DATA, lw=1.0, alpha=0.5)
+        axes.plot(
+            times,
+            drawn,
+            MARKERS[number % len(MARKERS)],
+            ms=5 if len(shown) < 100 else 3,
+            color=DATA,
+            mec="white",
+            mew=0.5,
+            label=f"_{number}" if number else label,
+            zorder=3,
+        )

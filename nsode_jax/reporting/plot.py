@@ -19,12 +19,12 @@ from nsode_jax.reporting.pictures import (
     BEST,
     DATA,
     FIXED,
-    MARKERS,
     MOST_POINTS,
     OTHERS,
     STEPS,
     TIMES,
     as_label,
+    draw_points,
     finish,
     mathtext,
     new_figure,
@@ -115,7 +115,7 @@ def draw_fit(
             band = (solution - noise, solution + noise)
             name = label("± 2 residuals (RMS)")
             axes.fill_between(t, *band, color=BEST, alpha=0.13, lw=0, label=name)
-    _draw_points(axes, data, _values(data), _data_label(data))
+    draw_points(axes, data, _values(data), _data_label(data))
     # A candidate that runs away must not squeeze the data.
     axes.set_ylim(*limits(_values(data), 0.08))
     finish(axes, as_label(time_name), as_label(value_name))
@@ -207,7 +207,7 @@ def draw_residuals(
     for sign in (-1.0, 1.0):
         label = "± 2 residuals (RMS)" if sign > 0 else "_lower"
         axes.axhline(sign * 2.0 * rms, color=BEST, lw=1.4, ls="--", label=label)
-    _draw_points(axes, result.trajectories, left, _data_label(result.trajectories))
+    draw_points(axes, result.trajectories, left, _data_label(result.trajectories))
     reach = max(np.abs(known).max(initial=0.0), 2.0 * rms)
     low, high = limits(np.array([-reach, reach]), 0.12)
     axes.set_ylim(low, high + 0.1 * (high - low))  # Room for the legend.
@@ -313,26 +313,6 @@ def _label_sparsely(axes: Axes, candidates: Sequence[Candidate]) -> None:
                 taken.append(box)
                 break
             text.remove()
-
-
-def _draw_points(
-    axes: Axes, data: Sequence[Trajectory], values: Float[np.ndarray, " all"], label: str
-) -> None:
-    """One value per observation of each series, in markers of its own."""
-    starts = np.cumsum([0, *map(len, data)])
-    for number, trajectory in enumerate(data):
-        shown = thinned(len(trajectory), MOST_POINTS // len(data))
-        axes.plot(
-            trajectory.t[shown],
-            values[starts[number] :][shown],
-            MARKERS[number % len(MARKERS)],
-            ms=5 if len(shown) < 100 else 3,
-            color=DATA,
-            mec="white",
-            mew=0.5,
-            label=f"_{number}" if number else label,
-            zorder=3,
-        )
 
 
 def _data_label(data: Sequence[Trajectory]) -> str:
