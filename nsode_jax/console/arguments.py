@@ -35,6 +35,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         raise InputError("--sources network with --beams 0 --samples 0 leaves no law to try")
     if options.constants != "own" and (options.shared or options.form):
         raise InputError("--shared and --form go with --constants own")
+    if options.processes is not None and not options.each:
+        raise InputError("--processes goes with --each")
     return options
 
 
@@ -117,6 +119,18 @@ def _parser() -> argparse.ArgumentParser:
         metavar="COL",
         help="known errors of measurement: the column of their standard deviations, or a number; "
         "laws are then judged by chi-squared",
+    )
+    add(
+        "--each",
+        action="store_true",
+        help="each series has a law of its own; --out is a folder, where the work goes on if it "
+        "was stopped",
+    )
+    add(
+        "--processes",
+        type=_whole(1, 1024),
+        metavar="N",
+        help="with --each: so many side by side (as many as there are cores)",
     )
     add("--from", metavar="TIME", help="first time to use: a number, or a date as in the file")
     add("--to", metavar="TIME", help="last time to use")

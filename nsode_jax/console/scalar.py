@@ -104,21 +104,10 @@ def _discover(read: Measurements, options: argparse.Namespace) -> Discovery | No
     try:
         discovery = discover(
             *_as_given(read.trajectories),
-            weights=options.weights,
-            effort=options.effort,
-            beams=options.beams,
-            samples=options.samples,
-            sources=options.sources,
-            candidates=options.laws,
-            operators=options.operators,
-            max_symbols=options.max_symbols,
-            zero_at_zero=options.zero_at_zero,
-            known=options.known,
-            robust=options.robust,
             sigma=_errors(read.trajectories),
             limits=read.limits if any(limit.t.size for limit in read.limits) else (),
-            seed=options.seed,
             progress=progress,
+            **options_of(options),
         )
         progress(f"done, {count(len(discovery.candidates), 'candidate')}")
     except DiscoveryError as error:
@@ -130,6 +119,13 @@ def _discover(read: Measurements, options: argparse.Namespace) -> Discovery | No
     finally:
         progress.end_line()
     return discovery
+
+
+def options_of(options: argparse.Namespace) -> dict[str, Any]:
+    """What `discover` is asked for, but for the data."""
+    alike = ("weights", "effort", "beams", "samples", "sources", "operators", "max_symbols",
+             "zero_at_zero", "known", "robust", "seed")  # fmt: skip
+    return {"candidates": options.laws} | {name: getattr(options, name) for name in alike}
 
 
 def _as_given(trajectories: Sequence[Trajectory]) -> tuple:
