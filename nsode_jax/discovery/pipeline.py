@@ -27,14 +27,14 @@ from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.derivative import derivative_form
 from nsode_jax.fitting.fit import Fit
 from nsode_jax.fitting.frame import Frame
-from nsode_jax.fitting.goodness import goodness_of_fit
+from nsode_jax.fitting.goodness import goodness_of_fit, lack_of_fit
 from nsode_jax.fitting.holdout import held_out_error
 from nsode_jax.fitting.integral import integral_form
 from nsode_jax.fitting.noise import with_noise
 from nsode_jax.fitting.progress import Progress, silent
 from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.scaling import AffineView, working_units
-from nsode_jax.fitting.trajectory_fitting import covariance
+from nsode_jax.fitting.trajectory_fitting import covariance, linearized
 from nsode_jax.reporting.diagnostics import diagnose
 from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.reporting.result import Candidate
@@ -308,6 +308,14 @@ def _in_given_units(
     return restored
 
 
+def _of_replicates(fit: Fit, data: Dataset, trajectories: Sequence[Trajectory]) -> float:
+    """Goodness of fit where series share their times; NaN where they do not."""
+    linear = None if fit.diverged else linearized(data, fit)
+    times = np.concatenate([series.t for series in trajectories])
+    found = None if linear is None else lack_of_fit(linear, times, data.weights)
+    return math.nan if found is None else found.probability
+
+
 def _candidates(
     ranked: Sequence[tuple[Fit, float]],
     data: Dataset,
@@ -322,6 +330,11 @@ def _candidates(
     shares = posterior_probabilities([score for _, score in ranked], unseen)
     held_out = [held_out_error(data, fit) * data.spread for fit, _ in ranked[:_HELD_OUT]]
     held_out += [math.nan] * (len(ranked) - len(held_out))
+    goodness = [goodness_of_fit(data, fit) for fit, _ in ranked]
+    if data.sigma is None and len(data) > 1:
+        goodness[:_HELD_OUT] = [
+            _of_replicates(fit, data, trajectories) for fit, _ in ranked[:_HELD_OUT]
+        ]
     return tuple(
         Candidate(
             expression=data.whole(fit.expression),
@@ -336,7 +349,7 @@ def _candidates(
             converged=fit.converged,
             probability=share,
             held_out_rms=held_out[place],
-            goodness_of_fit=goodness_of_fit(data, fit) if judged else math.nan,
+            goodness_of_fit=goodness[place] if judged else math.nan,
             covariance=_covariance(data, fit) if place < _WITH_UNCERTAINTY else None,
             observed=(data.low, data.high),
         )

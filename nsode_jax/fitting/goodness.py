@@ -1,15 +1,33 @@
-"""Whether known errors of measurement account for the residuals of a fitted law."""
+"""Whether errors of measurement account for the residuals of a fitted law.
+
+They are known, or what replicates tell of them. The variance within the times that several
+series share is no measure by itself: each series has an initial value of its own, and what
+follows from that is scatter too. About the solutions of a fitted law it is. But then nothing is
+gained by taking it for known: it is the same sum of squares for all laws, which the likelihood
+with a variance to be estimated holds already, and it is not known exactly. What replicates do
+tell is whether the law misses what they have in common, which noise does not: the test for lack
+of fit.
+"""
 
 from __future__ import annotations
 
 import math
 from typing import NamedTuple
 
+import numpy as np
+from jaxtyping import Float
 from scipy import stats
 
 from nsode_jax.expressions.constants import is_plain
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit
+from nsode_jax.fitting.noise import CLEAN, directions
+from nsode_jax.fitting.trajectory_fitting import Linearized
+
+_FEWEST = 10
+"""Degrees of freedom within shared times below which replicates tell too little."""
+
+_SAME_TIME = 1e-9  # Of the span.
 
 
 class ChiSquared(NamedTuple):
@@ -42,3 +60,52 @@ def goodness_of_fit(data: Dataset, fit: Fit) -> float:
     """Probability of so bad a fit if law and errors are right; NaN where it is not known."""
     found = chi_squared(data, fit)
     return math.nan if found is None else found.probability
+
+
+class LackOfFit(NamedTuple):
+    """What series that share times tell of a law.
+
+    Attributes:
+      probability: that a right law misses as much of what the series have in common.
+      scatter: root mean square of what they have not, relative to the spread of the data.
+      freedom: degrees of freedom of that.
+    """
+
+    probability: float
+    scatter: float
+    freedom: int
+
+
+def lack_of_fit(
+    linear: Linearized, times: Float[np.ndarray, " observations"], weights: np.ndarray
+) -> LackOfFit | None:
+    """The F test for lack of fit with replicates (Draper and Smith 1998, section 2.1).
+
+    To the constants and initial values of the fit a value for each time that is shared is added;
+    how much of the sum of squares goes with those is compared with what is left, to first order.
+
+    Args:
+      linear: the fit.
+      times: of the observations, on one clock for all series.
+      weights: of the observations, shape [observations].
+
+    Returns:
+      The test; None where too few times are shared, and for data too clean to tell.
+    """
+    span = float(np.ptp(times)) or 1.0
+    _, group = np.unique(np.round((times - times.min()) / span / _SAME_TIME), return_inverse=True)
+    shared = np.flatnonzero(np.bincount(group) > 1)
+    if not shared.size or linear.rms < CLEAN:
+        return None
+    common = weights[:, None] * (group[:, None] == shared)
+    fitted = directions(linear.jacobian)
+    residual = linear.residual - fitted @ (fitted.T @ linear.residual)
+    added = directions(common - fitted @ (fitted.T @ common))
+    freedom = residual.size - fitted.shape[1] - added.shape[1]
+    if freedom < _FEWEST or not added.shape[1]:
+        return None
+    gain = float(np.sum((added.T @ residual) ** 2))
+    rest = float(residual @ residual) - gain
+    ratio = gain / added.shape[1] / (rest / freedom)
+    probability = float(stats.f.sf(ratio, added.shape[1], freedom))
+    return LackOfFit(probability, math.sqrt(rest / freedom), freedom)

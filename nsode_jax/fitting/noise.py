@@ -22,14 +22,14 @@ SIGNIFICANCE = 0.02
 without an outlier in which one may be."""
 
 _SIMULATED = 999
-_CLEAN = 1e-3
+CLEAN = 1e-3
 """Residuals below this share of the spread are no noise to be modelled."""
 
 _LEAST_SHARE = 0.03
 """No value is more precise than this share of the largest one's noise."""
 
 _POWERS = (0.5, 1.0)
-_RANDOM = 0.99
+RANDOM = 0.99
 """Residuals whose neighbours are more alike than those of this share are no noise."""
 
 _MOST_OUTLIERS = 0.2
@@ -68,12 +68,12 @@ def outliers(linear: Linearized, sigma: float = 0.0) -> tuple[Outlier, ...]:
       sigma: standard deviation of the noise, in units of the residuals, if it is known. What
         it accounts for is no outlier, nor is what has a place among the others.
     """
-    if linear.rms < _CLEAN:
+    if linear.rms < CLEAN:
         return ()
     found: list[Outlier] = []
     kept = np.ones(linear.residual.size, bool)
     while len(found) < _MOST_OUTLIERS * kept.size:
-        fitted = _directions(linear.jacobian[kept])
+        fitted = directions(linear.jacobian[kept])
         residual = linear.residual[kept] - fitted @ (fitted.T @ linear.residual[kept])
         freedom = residual.size - fitted.shape[1] - 1
         if freedom < _FEWEST_LEFT:
@@ -116,8 +116,8 @@ def growing_noise(
       None where constant noise will do, for data too clean to tell, and where the
       residuals are not random.
     """
-    residual, fitted = linear.residual[kept], _directions(linear.jacobian[kept])
-    if residual.size - fitted.shape[1] < 2 or linear.rms < _CLEAN:
+    residual, fitted = linear.residual[kept], directions(linear.jacobian[kept])
+    if residual.size - fitted.shape[1] < 2 or linear.rms < CLEAN:
         return None
     residual = residual - fitted @ (fitted.T @ residual)
     profiles = [_power(solution, power) for power in _POWERS]
@@ -128,7 +128,7 @@ def growing_noise(
     if np.mean(null >= ratios.max()) > SIGNIFICANCE:
         return None
     noise = profiles[int(ratios.argmax())]
-    if np.mean(_alike(simulated) < _alike(residual / noise[kept])) > _RANDOM:
+    if np.mean(alike(simulated) < alike(residual / noise[kept])) > RANDOM:
         return None
     return noise
 
@@ -160,7 +160,7 @@ def with_noise(data: Dataset, noise: _Observations) -> Dataset:
     return dataclasses.replace(data, trajectories=series)
 
 
-def _directions(
+def directions(
     jacobian: Float[np.ndarray, "observations parameters"],
 ) -> Float[np.ndarray, "observations directions"]:
     """An orthonormal basis of what the parameters can change."""
@@ -184,7 +184,7 @@ def _log_ratio(
     return -residual.shape[-1] / 2 * np.log(weighted / alike) - np.log(noise).sum()
 
 
-def _alike(
+def alike(
     residual: Float[np.ndarray, "*simulated observations"],
 ) -> Float[np.ndarray, "*simulated"]:
     """Autocorrelation of neighbours."""

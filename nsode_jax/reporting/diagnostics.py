@@ -9,7 +9,12 @@ import numpy as np
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.constants import is_plain
-from nsode_jax.reporting.formatting import probability_text
+from nsode_jax.fitting.beginning import odd_beginning
+from nsode_jax.fitting.dataset import Dataset
+from nsode_jax.fitting.fit import Fit, Origin
+from nsode_jax.fitting.goodness import lack_of_fit
+from nsode_jax.fitting.trajectory_fitting import Linearized, linearized
+from nsode_jax.reporting.formatting import probability_text, time_text
 from nsode_jax.reporting.result import Candidate
 
 LIKELY = 0.05
@@ -32,16 +37,19 @@ def diagnose(
       candidates: ranked laws with their probabilities.
       trajectories: the data they were fitted to.
     """
-    best = candidates[0]
-    goodness = _goodness(best, trajectories)
+    best, data = candidates[0], Dataset.of(trajectories)
+    linear = _linearized(best, data)
+    times = np.concatenate([trajectory.t for trajectory in trajectories])
+    of_data = (*_goodness(best, trajectories), *_replicates(best, data, linear, times))
+    of_data += _lag(linear, times) if best.converged else ()
     if best.r2 < _POOR_R2:
         return (
-            *goodness,
+            *of_data,
             f"The best law explains only {max(best.r2, 0.0):.0%} of the variance of the "
             "data; do not trust it: the noise is too large, or no law dy/dt = f(y) fits.",
         )
     return (
-        *goodness,
+        *of_data,
         *_rivals(candidates, trajectories),
         *_vague_constants(best),
         *_prediction(best),
@@ -69,6 +77,48 @@ def _goodness(best: Candidate, trajectories: Sequence[Trajectory]) -> tuple[str,
         "law that was found is right. The standard errors of the constants follow from the "
         f"measurement errors as given; those from the residuals would be {ratio:.2g} times as "
         "large.",
+    )
+
+
+def _linearized(best: Candidate, data: Dataset) -> Linearized | None:
+    """The fit of the best law to first order."""
+    fit = Fit(best.expression, best.y0s, best.residual_rms, best.r2, best.converged, Origin(""))
+    return None if fit.diverged else linearized(data, fit)
+
+
+def _replicates(
+    best: Candidate, data: Dataset, linear: Linearized | None, times: np.ndarray
+) -> tuple[str, ...]:
+    """What series that share their times tell of the errors of measurement, and of the law."""
+    if linear is None or data.sigma is not None or math.isnan(best.goodness_of_fit):
+        return ()
+    found = lack_of_fit(linear, times, data.weights)
+    if found is None:
+        return ()
+    said = (
+        f"By the scatter of the series at the times that they share, about their solutions, the "
+        f"measurement error is {found.scatter * data.spread:.2g} ({found.freedom} degrees of "
+        "freedom)"
+    )
+    if found.probability >= _BAD_FIT:
+        return (f"{said}; it accounts for what the best law leaves.",)
+    return (
+        f"{said}; that does not account for what the best law misses in all of them alike (test "
+        f"for lack of fit, probability {probability_text(found.probability)}): the form is wrong, "
+        "or something disturbed all series at once.",
+    )
+
+
+def _lag(linear: Linearized | None, times: np.ndarray) -> tuple[str, ...]:
+    """A word if the first points do not follow the law of the others."""
+    found = None if linear is None else odd_beginning(linear, times)
+    if found is None:
+        return ()
+    number, later = int((times <= found.until).sum()), times[times > found.until].min()
+    return (
+        f"The first {number} points (until {time_text(found.until)}) do not follow the law of the "
+        f"others; they lie {'above' if found.side > 0 else 'below'} it. A lag phase? To leave them "
+        f"out, try --from {time_text(later)} (in Python, the times from there on).",
     )
 
 

@@ -42,8 +42,9 @@ class Candidate:
       held_out_rms: the same over the last quarter of each series, predicted by a fit
         without it, and over the first; inf if the solution does not reach it, NaN
         where this was not tried. It takes no part in the ranking.
-      goodness_of_fit: probability, by chi-squared, that a right law leaves residuals as large
-        as these, or larger, where errors of measurement are known; NaN where not.
+      goodness_of_fit: probability that a right law leaves residuals as large as these, or
+        larger: by chi-squared where errors of measurement are known; for the first candidates by
+        the test for lack of fit where several series share their times; else NaN.
       covariance: of the constants, in the order of `expression.constants`, shape
         [constants, constants]; zero for those that were not fitted (the 2 of a
         square). None where the data do not determine them.

@@ -179,10 +179,10 @@ def fit_text(candidate: Candidate, time: str = "t", value: str = "y") -> str:
 
 
 def goodness_text(candidate: Candidate) -> str:
-    """, goodness of fit 42% (chi-squared), if it is known."""
+    """, goodness of fit 42%, if it is known."""
     if math.isnan(candidate.goodness_of_fit):
         return ""
-    return f", goodness of fit {probability_text(candidate.goodness_of_fit)} (chi-squared)"
+    return f", goodness of fit {probability_text(candidate.goodness_of_fit)}"
 
 
 def start_text(candidate: Candidate, trajectory: int, time: str = "t", value: str = "y") -> str:
