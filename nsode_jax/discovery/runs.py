@@ -92,8 +92,7 @@ def _names(
     """Names that can stand in a formula, those of the columns if possible; and notes."""
     names = given if given is not None else getattr(values, "columns", None)
     if names is None:
-        plain = (letter,) if number == 1 else tuple(f"{letter}{k + 1}" for k in range(number))
-        return plain, []
+        names = [letter] if number == 1 else [f"{letter}{k + 1}" for k in range(number)]
     if len(names) != number:
         raise ValueError(f"there are {len(names)} names for {number} columns")
     found, notes = [], []
