@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
     kinds = Counter(name or "(no name)" for name in found["name"])
     for kind, number in kinds.most_common(options.candidates):
         print(f"{number:6d}  {kind}")
-    failed = [(label, error) for label, error in table["error"].items() if error]
+    failed = [pair for pair in zip(table.index, table["error"].tolist()) if pair[1]]
     for label, error in failed[:_SHOWN]:
         print(remark("note", f"{label}: {error}"))
     print(f"table: {Path(options.out) / TABLE}")

@@ -33,6 +33,8 @@ def run(options: argparse.Namespace) -> int:
     Raises:
       InputError, TrajectoryError: if the input cannot be used.
     """
+    for law in options.laws:
+        _require_law(law)
     read = read_series(options)
     notes, names = read.notes, read.names
     output = output_of(options.file, options.out)
@@ -48,6 +50,15 @@ def run(options: argparse.Namespace) -> int:
     _print(discovery, names, notes, options.candidates)
     _write(discovery, output, *names, options)
     return 0
+
+
+def _require_law(text: str) -> None:
+    from nsode_jax.expressions.expression import Expression, ExpressionError
+
+    try:
+        Expression.from_infix(text)
+    except ExpressionError as error:
+        raise InputError(f"argument --try: {text!r} is no law: {error}") from None
 
 
 def read_series(options: argparse.Namespace) -> Measurements:
