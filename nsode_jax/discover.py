@@ -8,10 +8,12 @@ report to the folder; without --out only a picture of the data and the best law.
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 
-from nsode_jax.console import own_constants, scalar, system
+from nsode_jax.console import each, own_constants, scalar, system
 from nsode_jax.console.arguments import PROGRAM, InputError, is_system, parse
 from nsode_jax.dynamics.trajectory import TrajectoryError
 
@@ -29,15 +31,22 @@ def main(argv: Sequence[str] | None = None) -> int:
             reconfigure(errors="backslashreplace")
     try:
         options = parse(argv)
-        if options.constants == "own":
-            return own_constants.run(options)
-        return system.run(options) if is_system(options) else scalar.run(options)
+        return _command(options).run(options)
     except (InputError, TrajectoryError) as error:
         print(f"{PROGRAM}: error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"{PROGRAM}: stopped", file=sys.stderr)
         return 130
+
+
+def _command(options: argparse.Namespace) -> ModuleType:
+    """The command for what is asked."""
+    if options.each:
+        return each
+    if options.constants == "own":
+        return own_constants
+    return system if is_system(options) else scalar
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import tensorflow_datasets as tfds
 from nsode_jax.data_builders.nsode.nsode_dataset_builder import Builder
 
 from nsode_jax.data.records import open_split
+from nsode_jax.discovery import discover_each
 
 pytest.importorskip("apache_beam", reason="Beam is the extra `beam`")
 
@@ -50,3 +51,19 @@ def test_beam_makes_the_same_examples(plain, flags, tmp_path):
         assert len(examples[split]) == len(plain[split]) > 0
         assert len(set(plain[split])) == len(plain[split])
         assert set(examples[split]) == set(plain[split])
+
+
+def test_many_series_on_beam(tmp_path):
+    """What is found is found by workers of Beam, and what goes wrong comes back."""
+    t = np.linspace(0.0, 4.0, 20)
+    series = {"slow": (t, 3 * np.exp(-0.4 * t)), "short": (t[:4], t[:4])}
+    table = discover_each(
+        series,
+        tmp_path,
+        beam_options=["--runner=DirectRunner"],
+        effort="fast",
+        sources=("named laws",),
+    )
+    assert table.loc["slow", "r2"] > 0.9999
+    assert "at least 8" in table.loc["short", "error"]
+    assert not list(tmp_path.glob("*.error"))

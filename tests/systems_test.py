@@ -10,7 +10,6 @@ from observing import observed
 from nsode_jax.discover import main
 from nsode_jax.discovery import SystemDiscovery, discover
 from nsode_jax.dynamics.system import System, integrate, measured_inputs
-from nsode_jax.dynamics.trajectory import TrajectoryError
 from nsode_jax.expressions.expression import Expression
 
 COUNTS = Path(__file__).parent.parent / "examples" / "lynx_hare.csv"
@@ -101,35 +100,6 @@ def test_a_measured_input_is_used():
         found.best.predict(t, y0=[1.0])
 
 
-T = np.linspace(0.0, 5.0, 30)
-WAVES = np.stack([np.sin(T), np.cos(T)], axis=1)
-
-
-@pytest.mark.parametrize(
-    ("values", "options", "message"),
-    [
-        (WAVES[:20], {}, "30 times, 20 rows"),
-        (np.ones((30, 2)) * [[1.0, 2.0]], {}, "y1: The values are constant"),
-        (np.repeat(WAVES, 3, axis=1), {}, "6 quantities; a system has 4 at most"),
-        ([[1.0, 2.0], [1.0]], {"order": 2}, "columns of numbers of one length"),
-        (WAVES, {"inputs": np.where(T < 4, T, np.nan)}, "u is not known to the ends"),
-        (WAVES, {"inputs": np.ones(30)}, "input is constant"),
-    ],
-)
-def test_bad_data_are_refused_in_one_line(values, options, message):
-    with pytest.raises(TrajectoryError, match=message) as error:
-        discover(T, values, **options)
-    assert "\n" not in str(error.value)
-
-
-def test_rows_with_missing_values_are_dropped_with_a_word():
-    table = pd.read_csv(COUNTS)
-    table.loc[3, "hare"] = np.nan
-    found = discover(table["year"], table[["hare", "lynx"]], effort="fast")
-    assert len(found.runs[0]) == 20
-    assert "1 of 21 rows dropped: a value is missing." in found.notes
-
-
 def test_the_command_line_takes_several_quantities(capsys, tmp_path):
     out = str(tmp_path / "report")
     assert main([str(COUNTS), "--value", "hare,lynx", "--effort", "fast", "--out", out]) == 0
@@ -138,19 +108,3 @@ def test_the_command_line_takes_several_quantities(capsys, tmp_path):
     assert printed.endswith(f"report: {out}/report.html\nJSON: {out}/discovery.json\n")
     read = SystemDiscovery.load(tmp_path / "report" / "discovery.json")
     assert str(read.best) in printed
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--value", "hare,lynx", "--seed", "1"), "--seed is for one quantity"),
-        (("--value", "hare,lynx", "--beams", "9"), "--beams is for one quantity"),
-        (("--value", "hare,lynx", "--samples", "9"), "--samples is for one quantity"),
-        (("--value", "hare,lynx", "--weights", "mine"), "--weights is for one quantity"),
-        (("--explicit-time",), "name the columns that have laws"),
-        (("--value", "hare,fox"), "no column 'fox'"),
-    ],
-)
-def test_the_command_line_refuses_what_it_cannot_do(options, message, capsys):
-    assert main([str(COUNTS), *options]) == 2
-    assert message in capsys.readouterr().err

@@ -35,6 +35,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         raise InputError("--sources network with --beams 0 --samples 0 leaves no law to try")
     if options.constants != "own" and (options.shared or options.form):
         raise InputError("--shared and --form go with --constants own")
+    if options.processes is not None and not options.each:
+        raise InputError("--processes goes with --each")
     return options
 
 
@@ -118,6 +120,18 @@ def _parser() -> argparse.ArgumentParser:
         help="known errors of measurement: the column of their standard deviations, or a number; "
         "laws are then judged by chi-squared",
     )
+    add(
+        "--each",
+        action="store_true",
+        help="each series has a law of its own; --out is a folder, where the work goes on if it "
+        "was stopped",
+    )
+    add(
+        "--processes",
+        type=_whole(1, 1024),
+        metavar="N",
+        help="with --each: so many side by side (as many as there are cores)",
+    )
     add("--from", metavar="TIME", help="first time to use: a number, or a date as in the file")
     add("--to", metavar="TIME", help="last time to use")
     add("--decimal", metavar="MARK", help="decimal mark, . or , where the columns do not tell")
@@ -171,10 +185,10 @@ def _parser() -> argparse.ArgumentParser:
         "--try",
         dest="laws",
         action="append",
-        type=_law,
         default=[],
         metavar="FORMULA",
-        help="law of your own to be tried too, such as 0.5*y*(1 - y/600); may be repeated",
+        help="law of your own to be tried too, such as 0.5*y*(1 - y/600), or for several "
+        "quantities a*x - b*x*y; c*x*y - d*y; may be repeated",
     )
     add(
         "--operators",
@@ -245,13 +259,3 @@ def _operators(text: str) -> tuple[str, ...]:
             beside = ", ".join(sorted(set(OPERATORS) - ARITHMETIC))
             raise argparse.ArgumentTypeError(f"{name!r} is not one of {beside}")
     return names
-
-
-def _law(text: str) -> str:
-    from nsode_jax.expressions.expression import Expression, ExpressionError
-
-    try:
-        Expression.from_infix(text)
-    except ExpressionError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no law: {error}") from None
-    return text

@@ -33,6 +33,8 @@ def run(options: argparse.Namespace) -> int:
     Raises:
       InputError, TrajectoryError: if the input cannot be used.
     """
+    for law in options.laws:
+        _require_law(law)
     read = read_series(options)
     notes, names = read.notes, read.names
     output = output_of(options.file, options.out)
@@ -48,6 +50,15 @@ def run(options: argparse.Namespace) -> int:
     _print(discovery, names, notes, options.candidates)
     _write(discovery, output, *names, options)
     return 0
+
+
+def _require_law(text: str) -> None:
+    from nsode_jax.expressions.expression import Expression, ExpressionError
+
+    try:
+        Expression.from_infix(text)
+    except ExpressionError as error:
+        raise InputError(f"argument --try: {text!r} is no law: {error}") from None
 
 
 def read_series(options: argparse.Namespace) -> Measurements:
@@ -104,21 +115,10 @@ def _discover(read: Measurements, options: argparse.Namespace) -> Discovery | No
     try:
         discovery = discover(
             *_as_given(read.trajectories),
-            weights=options.weights,
-            effort=options.effort,
-            beams=options.beams,
-            samples=options.samples,
-            sources=options.sources,
-            candidates=options.laws,
-            operators=options.operators,
-            max_symbols=options.max_symbols,
-            zero_at_zero=options.zero_at_zero,
-            known=options.known,
-            robust=options.robust,
             sigma=_errors(read.trajectories),
             limits=read.limits if any(limit.t.size for limit in read.limits) else (),
-            seed=options.seed,
             progress=progress,
+            **options_of(options),
         )
         progress(f"done, {count(len(discovery.candidates), 'candidate')}")
     except DiscoveryError as error:
@@ -130,6 +130,13 @@ def _discover(read: Measurements, options: argparse.Namespace) -> Discovery | No
     finally:
         progress.end_line()
     return discovery
+
+
+def options_of(options: argparse.Namespace) -> dict[str, Any]:
+    """What `discover` is asked for, but for the data."""
+    alike = ("weights", "effort", "beams", "samples", "sources", "operators", "max_symbols",
+             "zero_at_zero", "known", "robust", "seed")  # fmt: skip
+    return {"candidates": options.laws} | {name: getattr(options, name) for name in alike}
 
 
 def _as_given(trajectories: Sequence[Trajectory]) -> tuple:

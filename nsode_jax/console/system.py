@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,25 +22,8 @@ if TYPE_CHECKING:
 
 def run(options: argparse.Namespace) -> int:
     """As `scalar.run`."""
-    for name, given in (
-        ("--replicates", options.replicates),
-        ("--robust", options.robust),
-        ("--sigma", options.sigma is not None),
-        ("--try", options.laws),
-        ("--operators", options.operators is not None),
-        ("--max-symbols", options.max_symbols is not None),
-        ("--sources", options.sources != SOURCES),
-        ("--weights", options.weights != "small"),
-        ("--beams", options.beams is not None),
-        ("--samples", options.samples is not None),
-        ("--seed", options.seed != 0),
-    ):
-        if given:
-            raise InputError(f"{name} is for one quantity with dy/dt = f(y) only; leave it out")
-    if options.value is None:
-        raise InputError("name the columns that have laws: --value prey,predator")
-    quantities = [name.strip() for name in options.value.split(",")]
-    inputs = [name.strip() for name in (options.input or "").split(",") if name.strip()]
+    _refuse(options)
+    quantities, inputs = _listed(options.value), _listed(options.input)
     read = read_quantities(
         options.file,
         [*quantities, *inputs],
@@ -53,63 +37,105 @@ def run(options: argparse.Namespace) -> int:
     output = output_of(options.file, options.out)
     for note in read.notes:
         print(remark("note", note))
+    number = len(quantities)
     points = count(sum(t.size for t in read.times), "point")
-    print(f"{points} of {', '.join(quantities)} over {read.time_name}", flush=True)
+    print(f"{points} of {', '.join(read.names[:number])} over {read.time_name}", flush=True)
+    found = _discover(read, number, options)
+    if found is None:
+        return 1
+    # The report is to tell too what was done to the file.
+    notes = tuple(dict.fromkeys((*read.notes, *found.notes)))
+    found = dataclasses.replace(found, notes=notes)
+    _print(found, read.notes, options.candidates)
+    _write(found, output, read.time_name, options)
+    return 0
+
+
+def _refuse(options: argparse.Namespace) -> None:
+    for name, given in (
+        ("--replicates", options.replicates),
+        ("--robust", options.robust),
+        ("--sigma", options.sigma is not None),
+        ("--known", options.known is not None),
+        ("--zero-at-zero", options.zero_at_zero),
+        ("--sources", options.sources != SOURCES),
+        ("--weights", options.weights != "small"),
+        ("--beams", options.beams is not None),
+        ("--samples", options.samples is not None),
+        ("--seed", options.seed != 0),
+    ):
+        if given:
+            raise InputError(f"{name} is for one quantity with dy/dt = f(y) only; leave it out")
+    if options.value is None:
+        raise InputError("name the columns that have laws: --value prey,predator")
+
+
+def _listed(names: str | None) -> list[str]:
+    return [name.strip() for name in (names or "").split(",") if name.strip()]
+
+
+def _discover(read: Quantities, number: int, options: argparse.Namespace) -> SystemDiscovery | None:
+    """What was found; None, after a line on stderr, if no law was."""
     progress = Progress(sys.stderr)
     progress("loading")
     from nsode_jax.decoding.compiled import keep_compiled_programs
+    from nsode_jax.discovery import systems
     from nsode_jax.discovery.pipeline import DiscoveryError
-    from nsode_jax.discovery.systems import discover_system
-    from nsode_jax.reporting.system_analysis import residual_remarks
-    from nsode_jax.reporting.system_text import system_text, table_text
 
     keep_compiled_programs()
-    number = len(quantities)
+    with_inputs = len(read.names) > number
     try:
-        found = discover_system(
+        found = systems.discover_system(
             list(read.times),
             [values[:, :number] for values in read.values],
-            inputs=[values[:, number:] for values in read.values] if inputs else None,
+            inputs=[values[:, number:] for values in read.values] if with_inputs else None,
             explicit_time=options.explicit_time,
             order=options.order,
-            names=quantities,
-            input_names=inputs or None,
+            names=read.names[:number],
+            input_names=read.names[number:] if with_inputs else None,
+            candidates=options.laws,
+            operators=options.operators,
+            max_symbols=options.max_symbols,
             effort=options.effort,
             progress=progress,
         )
+        progress(f"done, {count(len(found.candidates), 'candidate')}")
     except DiscoveryError as error:
         progress.end_line()
         print(f"{PROGRAM}: {error}", file=sys.stderr)
-        return 1
+        return None
     except ValueError as error:
-        raise InputError(str(error)) from error
+        raise InputError(" ".join(str(error).split())) from error
     finally:
         progress.end_line()
-    print(f"\n{table_text(found, options.candidates)}\n\n{system_text(found)}")
+    return found
+
+
+def _print(found: SystemDiscovery, already_said: Sequence[str], rows: int) -> None:
+    from nsode_jax.reporting.system_analysis import residual_remarks
+    from nsode_jax.reporting.system_text import system_text, table_text
+
+    print(f"\n{table_text(found, rows)}\n\n{system_text(found)}")
     for name, residuals in residual_remarks(found):
         if residuals.warns:
             print(remark("note", f"{name}: {residuals.text}"))
     for note in found.notes:
-        print(remark("note", note))
-    _write(found, output, read, options)
-    return 0
+        if note not in already_said:
+            print(remark("note", note))
 
 
 def _write(
-    found: SystemDiscovery, output: Output, read: Quantities, options: argparse.Namespace
+    found: SystemDiscovery, output: Output, time_name: str, options: argparse.Namespace
 ) -> None:
     """Draws the picture or writes the report, and says where."""
     from nsode_jax.reporting.system_plot import plot
     from nsode_jax.reporting.system_report import write_report
 
-    # The report is to tell too what was done to the file.
-    notes = tuple(dict.fromkeys((*read.notes, *found.notes)))
-    found = dataclasses.replace(found, notes=notes)
     source, chosen = Path(options.file).name, _chosen(options)
     write(
         output,
-        lambda path: plot(found, path, read.time_name),
-        lambda path: write_report(found, path, read.time_name, source, chosen),
+        lambda path: plot(found, path, time_name),
+        lambda path: write_report(found, path, time_name, source, chosen),
     )
 
 
@@ -120,4 +146,10 @@ def _chosen(options: argparse.Namespace) -> dict[str, object]:
         chosen["order"] = 2
     if options.explicit_time:
         chosen["explicit time"] = True
+    if options.operators is not None:
+        chosen["operators"] = ", ".join(options.operators) or "none"
+    if options.max_symbols is not None:
+        chosen["max_symbols"] = options.max_symbols
+    if options.laws:
+        chosen["tried"] = " and ".join(options.laws)
     return chosen

@@ -1,6 +1,7 @@
 """From measured series to their laws: `discover(t, y)`."""
 
 from nsode_jax.discovery.dispatch import discover
+from nsode_jax.discovery.each import discover_each
 from nsode_jax.discovery.pipeline import DiscoveryError
 from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.reporting.form_discovery import FormDiscovery
@@ -18,4 +19,5 @@ __all__ = [
     "SystemCandidate",
     "SystemDiscovery",
     "discover",
+    "discover_each",
 ]

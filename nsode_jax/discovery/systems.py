@@ -8,24 +8,23 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from nsode_jax.discovery.pipeline import DiscoveryError
-from nsode_jax.dynamics.system import MOST_OBSERVED, System
-from nsode_jax.dynamics.trajectory import TrajectoryError, clean
+from nsode_jax.discovery.runs import read_runs
 from nsode_jax.fitting.components import component_forms
-from nsode_jax.fitting.observations import Observations, Run
+from nsode_jax.fitting.observations import Observations
 from nsode_jax.fitting.progress import Progress, silent
+from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.shooting import SystemFit, covariance
 from nsode_jax.reporting.system_discovery import SystemDiscovery
 from nsode_jax.reporting.system_result import SystemCandidate
 from nsode_jax.search.combine import CombineConfig, SystemSearch
 from nsode_jax.search.equations import draft_equations, share_terms
+from nsode_jax.search.own_systems import OwnSystem
+from nsode_jax.search.population import Draft
+from nsode_jax.search.sources import Restriction
 from nsode_jax.search.sparse import SparseConfig
 from nsode_jax.selection.score import posterior_probabilities
-
-MAX_POINTS = 300
-"""Of one run; longer ones are thinned."""
 
 _RETURNED = 30
 _WITH_UNCERTAINTY = 10
@@ -61,6 +60,9 @@ def discover_system(
     order: int = 1,
     names: Sequence[str] | None = None,
     input_names: Sequence[str] | None = None,
+    candidates: str | Sequence[str] = (),
+    operators: Sequence[str] | None = None,
+    max_symbols: int | None = None,
     effort: str = "default",
     progress: Progress = silent,
 ) -> SystemDiscovery:
@@ -74,6 +76,11 @@ def discover_system(
       explicit_time: whether laws may depend on the time.
       order: 2 where positions are measured and velocities are not: d²y/dt² = f(y, v).
       names, input_names: of the columns, where they are no DataFrame's.
+      candidates: systems of your own, an equation for each quantity with ; between them,
+        such as "a*x - b*x*y; c*x*y - d*y". Whatever is neither a variable nor a function is
+        a constant, which is fitted; numbers are where constants begin.
+      operators: that laws may use beside + - * /, such as ("pow", "exp"); all if left out.
+      max_symbols: most operators, variables and constants of each law.
       effort: "fast", "default" or "thorough".
       progress: called with a stage and the share done of it.
 
@@ -89,46 +96,56 @@ def discover_system(
     if effort not in SYSTEM_EFFORTS:
         raise ValueError(f"effort must be one of {', '.join(SYSTEM_EFFORTS)}, got {effort!r}")
     work = SYSTEM_EFFORTS[effort]
+    restriction = Restriction(None if operators is None else frozenset(operators), max_symbols)
     progress("reading the data", 0.0)
-    several = isinstance(y, (list, tuple)) and all(np.ndim(part) == 2 for part in y)
-    values = list(y) if several else [y]
-    columns = [_table(part) for part in values]
-    number = columns[0].shape[1]
-    if number > MOST_OBSERVED:
-        raise TrajectoryError(
-            f"There are {number} quantities; a system has {MOST_OBSERVED} at most."
-        )
-    forced = [None] * len(values) if inputs is None else list(inputs) if several else [inputs]
-    us = [_table(u) if u is not None else np.empty((len(c), 0)) for u, c in zip(forced, columns)]
-    system = System(
-        _names(names, values[0], "y", number),
-        _names(input_names, forced[0], "u", us[0].shape[1]),
-        explicit_time,
-        order,
+    data, notes = read_runs(
+        t,
+        y,
+        inputs,
+        names=names,
+        input_names=input_names,
+        explicit_time=explicit_time,
+        order=order,
     )
-    shared_time = not several or np.ndim(t[0]) == 0
-    times = [t] * len(values) if shared_time else list(t)
-    runs, notes = [], []
-    for which in zip(times, columns, us, strict=True):
-        run, its_notes = _run(*which, system)
-        runs.append(run)
-        notes += its_notes
-    data = Observations(system, tuple(runs))
+    own = [OwnSystem.parse(text, data.system) for text in _listed(candidates)]
     forms = component_forms(data)
-    span = max(float(np.ptp(run.t)) for run in runs)
+    drafts = _drafts(data, forms, work, restriction, progress)
+    search = SystemSearch(data, drafts, work.combine)
+    for each in own:
+        progress("fitting laws of your own", 0.0)
+        if not search.try_own(each.drafts(forms)):
+            notes.append(f"Your laws {each.text!r} have no solution near the data.")
+    ranked = [(fit, score) for fit, score in search.run(progress) if not fit.diverged]
+    if not ranked:
+        raise DiscoveryError("No system of laws was found that has a solution near the data.")
+    # What was asked for is shown, however it ranks.
+    more = [one for one in ranked[_RETURNED:] if search.is_own(one[0])]
+    found = as_candidates(data, [*ranked[:_RETURNED], *more])
+    notes += _remarks(found[0])
+    return SystemDiscovery(found, data.runs, tuple(notes), time.monotonic() - started)
+
+
+def _drafts(
+    data: Observations,
+    forms: Sequence[Regression],
+    work: SystemEffort,
+    restriction: Restriction,
+    progress: Progress,
+) -> Sequence[Sequence[Draft]]:
+    """Candidates for each equation."""
+    system, count = data.system, work.combine.drafts
+    span = max(float(np.ptp(run.t)) for run in data.runs)
     drafts = []
     for name, form in zip(system.observed, forms, strict=True):
         progress(f"searching the equation of {name}", 0.0)
-        drafts.append(draft_equations(form, system, span, work.combine.drafts, work.sparse))
-    if len(drafts) > 1:
-        drafts = share_terms(forms, system, drafts, work.combine.drafts, work.sparse)
-    ranked = SystemSearch(data, drafts, work.combine).run(progress)
-    ranked = [(fit, score) for fit, score in ranked if not fit.diverged][:_RETURNED]
-    if not ranked:
-        raise DiscoveryError("No system of laws was found that has a solution near the data.")
-    found = as_candidates(data, ranked)
-    notes += _remarks(found[0])
-    return SystemDiscovery(found, data.runs, tuple(notes), time.monotonic() - started)
+        drafts.append(draft_equations(form, system, span, count, work.sparse, restriction))
+    if len(drafts) == 1:
+        return drafts
+    return share_terms(forms, system, drafts, count, work.sparse, restriction)
+
+
+def _listed(candidates: str | Sequence[str]) -> list[str]:
+    return [candidates] if isinstance(candidates, str) else list(candidates)
 
 
 def as_candidates(
@@ -175,87 +192,3 @@ def _remarks(best: SystemCandidate) -> list[str]:
     if best.probability < 0.5:
         notes.append("Other systems are about as probable; the data cannot tell them apart.")
     return notes
-
-
-# --- the data ----------------------------------------------------------------
-
-
-def _table(values: Any) -> Float[np.ndarray, "time columns"]:
-    """Columns of numbers as an array; missing ones are NaN."""
-    try:
-        array = np.asarray(values, np.float64)
-    except (TypeError, ValueError):
-        raise TrajectoryError(
-            "Quantities that are measured together need columns of numbers of one length."
-        ) from None
-    if array.ndim not in (1, 2):
-        raise TrajectoryError(f"The values must be an array [time, quantities], got {array.shape}.")
-    return array.reshape(len(array), -1)
-
-
-def _names(given: Sequence[str] | None, values: Any, letter: str, number: int) -> tuple[str, ...]:
-    """Of the columns; those of a DataFrame if they can stand in a formula."""
-    names = given if given is not None else getattr(values, "columns", None)
-    if names is None:
-        plain = (letter,) if number == 1 else tuple(f"{letter}{k + 1}" for k in range(number))
-        return plain
-    if len(names) != number:
-        raise ValueError(f"there are {len(names)} names for {number} columns")
-    return tuple("".join(c if c.isalnum() else "_" for c in str(name)) for name in names)
-
-
-def _run(
-    t: Any,
-    y: Float[np.ndarray, "time observed"],
-    u: Float[np.ndarray, "time inputs"],
-    system: System,
-) -> tuple[Run, list[str]]:
-    """One run, cleaned and thinned, and notes."""
-    lengths = {len(t), len(y), len(u)}
-    if len(lengths) > 1:
-        raise TrajectoryError(
-            f"There are {len(t)} times, {len(y)} rows of values and {len(u)} of inputs; "
-            "all need as many."
-        )
-    known = np.isfinite(y).all(axis=1)
-    for name, column in zip(system.inputs, u.T, strict=True):
-        missing = known & ~np.isfinite(column)
-        if missing.any() and not np.isfinite(column[np.flatnonzero(known)[[0, -1]]]).all():
-            raise TrajectoryError(
-                f"The input {name} is not known to the ends of the data; leave out the rows "
-                "without it."
-            )
-    known &= np.isfinite(u).all(axis=1)
-    rows = np.flatnonzero(known)
-    kept, columns, notes = np.asarray(t)[rows], [], []
-    if rows.size < len(y):
-        notes.append(f"{len(y) - rows.size} of {len(y)} rows dropped: a value is missing.")
-    trajectory = None
-    for name, column in zip(system.observed, y[rows].T, strict=True):
-        try:
-            trajectory, its_notes = clean(kept, column)
-        except TrajectoryError as error:
-            raise TrajectoryError(f"{name}: {error}") from None
-        columns.append(trajectory.y)
-    assert trajectory is not None
-    notes += its_notes
-    forced = [_averaged(kept, column, len(trajectory)) for column in u[rows].T]
-    times = trajectory.t
-    if times.size > MAX_POINTS:
-        chosen = np.linspace(0, times.size - 1, MAX_POINTS).round().astype(int)
-        notes.append(f"{times.size} points thinned to {MAX_POINTS} for fitting.")
-    else:
-        chosen = np.arange(times.size)
-    values = np.array(columns).T[chosen]
-    inputs = np.array(forced).T[chosen] if forced else np.empty((chosen.size, 0))
-    return Run(times[chosen], values, inputs), notes
-
-
-def _averaged(t: np.ndarray, u: np.ndarray, number: int) -> np.ndarray:
-    """An input in the order of the times; its repeated times as those of the quantities."""
-    if np.ptp(u) == 0.0:
-        raise TrajectoryError("An input is constant; leave it out.")
-    values = clean(t, u)[0].y
-    if values.size != number:
-        raise TrajectoryError("The inputs have other times than the quantities.")
-    return values

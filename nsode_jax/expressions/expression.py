@@ -55,11 +55,20 @@ def _unit_positions(prefix: Sequence[str | float]) -> set[int]:
     }
 
 
+def is_variable_name(name: str) -> bool:
+    """Whether a variable may be called so."""
+    return _is_ascii_identifier(name) and name not in _RESERVED
+
+
+def _is_ascii_identifier(name: object) -> bool:
+    return isinstance(name, str) and name.isascii() and name.isidentifier()
+
+
 @functools.lru_cache(maxsize=256)
 def _check_variables(variables: tuple[str, ...]) -> None:
     """Names are Python identifiers of ASCII letters that mean nothing else in a formula."""
     for name in variables:
-        if not (isinstance(name, str) and name.isascii() and name.isidentifier()):
+        if not _is_ascii_identifier(name):
             raise ExpressionError(f"a variable needs a name such as y1, got {name!r}")
         if name in _RESERVED:
             raise ExpressionError(f"a variable cannot be named {name!r}: that has a meaning")

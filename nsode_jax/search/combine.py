@@ -31,6 +31,9 @@ _OF_A_PRECISION = 5
 _CHANGED = 2
 """So many systems, the best, are changed in every round."""
 
+_MOST_OWN = 16
+"""Combinations of constants that a system of the user's own is fitted from."""
+
 _HOPELESS = 0.3
 """Relative residual of a solution from which no single shooting recovers by itself."""
 
@@ -67,6 +70,21 @@ class SystemSearch:
         self.full: set[tuple[str, ...]] = set()
         self.staged = 0
 
+    def try_own(self, drafts: Sequence[Sequence[Draft]]) -> bool:
+        """Fits a system that is asked for, from each of its drafts; whether it has a solution."""
+        keys = {
+            self.fit_roughly(chosen, again=True)
+            for chosen in itertools.islice(itertools.product(*drafts), _MOST_OWN)
+        }
+        for key in keys:
+            self.polish(key)
+            self.share(key)
+        return any(not self.fits[key].diverged for key in keys)
+
+    def is_own(self, fit: SystemFit) -> bool:
+        """Whether a system was asked for."""
+        return all(origin.asked_for for origin in fit.origins)
+
     def run(self, progress: Progress) -> list[tuple[SystemFit, float]]:
         """Fits systems; the best first, with their scores."""
         chosen: list[tuple[Draft, ...]] = []
@@ -93,10 +111,10 @@ class SystemSearch:
         """Keys of so many systems, best first."""
         return heapq.nsmallest(number, self.scores, key=lambda key: self.scores[key])
 
-    def fit_roughly(self, drafts: Sequence[Draft]) -> tuple[str, ...]:
-        """A few iterations from the drafts; where these fail, in stages."""
+    def fit_roughly(self, drafts: Sequence[Draft], again: bool = False) -> tuple[str, ...]:
+        """A few iterations from the drafts, once or `again`; where these fail, in stages."""
         key = tuple(draft.expression.skeleton.unsigned_key for draft in drafts)
-        if key not in self.fits:
+        if again or key not in self.fits:
             laws = [draft.expression for draft in drafts]
             origins = [draft.origin for draft in drafts]
             fit = fit_system(self.data, laws, origins, stopping=ROUGH)
@@ -205,4 +223,4 @@ def shorter(draft: Draft) -> Iterator[Draft]:
             prefix = ("add", *prefix, *part)
         canonical = canonical_or_none(type(law)(prefix, law.variables))
         if canonical is not None:
-            yield dataclasses.replace(draft, expression=canonical, score=math.nan)
+            yield Draft(canonical, draft.error, math.nan, draft.origin.descendant())

@@ -20,6 +20,7 @@ from nsode_jax.fitting.least_squares import fit_laws, initial_guesses
 from nsode_jax.fitting.programs import fits
 from nsode_jax.fitting.regression import Regression
 from nsode_jax.search.population import Draft
+from nsode_jax.search.sources import UNRESTRICTED, Restriction
 from nsode_jax.search.sparse import SparseConfig, SubsetSearch
 from nsode_jax.search.terms import MAX_DEGREE, functions, monomials, saturations, sum_of, waves
 from nsode_jax.search.variants import canonical_or_none
@@ -41,7 +42,12 @@ _FREQUENCIES = 400
 
 
 def draft_equations(
-    form: Regression, system: System, span: float, count: int, config: SparseConfig
+    form: Regression,
+    system: System,
+    span: float,
+    count: int,
+    config: SparseConfig,
+    restriction: Restriction = UNRESTRICTED,
 ) -> list[Draft]:
     """The best candidates for one equation.
 
@@ -51,11 +57,16 @@ def draft_equations(
       span: of the times, from which frequencies are tried.
       count: most candidates.
       config: of the searches.
+      restriction: which laws are to be considered.
 
     Returns:
       Fitted sums of terms, best first.
     """
-    return _search(form, system, libraries(form, system, span), count, config)
+    lists = [
+        [term for term in terms if _admits(restriction, term, system)]
+        for terms in libraries(form, system, span)
+    ]
+    return _search(form, system, lists, count, config, restriction)
 
 
 def share_terms(
@@ -64,6 +75,7 @@ def share_terms(
     drafts: Sequence[Sequence[Draft]],
     count: int,
     config: SparseConfig,
+    restriction: Restriction = UNRESTRICTED,
 ) -> list[list[Draft]]:
     """The same after every equation has tried the terms of the others.
 
@@ -77,8 +89,9 @@ def share_terms(
     for k, form in enumerate(forms):
         others = [d.expression for i, own in enumerate(drafts) if i != k for d in best(own)]
         lent = dict.fromkeys(part for law in others for part in summands(law) if len(part) > 1)
-        terms = [*monomials(system.variables, 2), *lent]
-        more = _search(form, system, [terms], count, config, refined=False)
+        simple = monomials(system.variables, 2)
+        terms = [*(term for term in simple if _admits(restriction, term, system)), *lent]
+        more = _search(form, system, [terms], count, config, restriction, refined=False)
         merged = {d.expression.skeleton.unsigned_key: d for d in [*more, *drafts[k]]}
         found.append(selected(list(merged.values()), form.count, count))
     return found
@@ -90,6 +103,7 @@ def _search(
     lists: Sequence[Sequence[Prefix]],
     count: int,
     config: SparseConfig,
+    restriction: Restriction,
     refined: bool = True,
 ) -> list[Draft]:
     """The best sums of terms of any of the lists."""
@@ -101,13 +115,17 @@ def _search(
         found = _drafts(search, form, system, best if refined else -math.inf)
         for draft in selected(found, form.count, 2 * count):
             canonical = canonical_or_none(draft.expression)
-            if canonical is None:
+            if canonical is None or not restriction.admits(canonical):
                 continue
             key = canonical.skeleton.unsigned_key
             if key not in drafts or draft.score < drafts[key].score:
                 value = equation_score(canonical, draft.error, form.count, form.floor)
                 drafts[key] = dataclasses.replace(draft, expression=canonical, score=value)
     return selected(list(drafts.values()), form.count, count)
+
+
+def _admits(restriction: Restriction, term: Prefix, system: System) -> bool:
+    return restriction.admits(sum_of([term], [1.0], system.variables))
 
 
 def selected(drafts: Sequence[Draft], observations: int, count: int) -> list[Draft]:

@@ -20,12 +20,14 @@ class Quantities:
     Attributes:
       times: of each run, shape [time].
       values: of each run, shape [time, columns]; NaN where a cell is empty.
+      names: of the columns.
       time_name: of the column of times.
       notes: what was done to the table.
     """
 
     times: tuple[Float[np.ndarray, " _"], ...]
     values: tuple[Float[np.ndarray, "_ columns"], ...]
+    names: tuple[str, ...]
     time_name: str
     notes: tuple[str, ...]
 
@@ -49,7 +51,10 @@ def read_quantities(
     runs = [read.trajectories[run::number] for run in range(number)]
     aligned = [_aligned(parts) for parts in runs]
     times, values = zip(*aligned, strict=True)
-    return Quantities(times, values, read.names[0], read.notes)
+    # Those asked for by number have names too.
+    names = tuple(label.rpartition(", ")[2] for label in read.labels[::number])
+    names = tuple(b if a.isdigit() else a for a, b in zip(columns, names, strict=True))
+    return Quantities(times, values, names, read.names[0], read.notes)
 
 
 def _aligned(

@@ -1,0 +1,222 @@
+"""A law for each of many series: on all cores or on a cluster, with progress and resume."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from nsode_jax.fitting.progress import Progress, silent
+from nsode_jax.reporting.json_fields import DiscoveryFileError
+from nsode_jax.system.files import write_atomically
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from nsode_jax.reporting.result import Candidate
+
+OPTIONS, TABLE = "options.json", "laws.csv"
+
+_Task = tuple[str, Any, Any]
+"""Label, times, values."""
+
+_Outcome = tuple[str, str]
+"""Label, and what went wrong; empty if nothing did."""
+
+
+class EachError(ValueError):
+    """The folder or the series cannot be used; the message is one line."""
+
+
+def discover_each(
+    series: Mapping[str, tuple[Any, Any]],
+    folder: str | Path,
+    *,
+    processes: int | None = None,
+    beam_options: Sequence[str] | None = None,
+    progress: Progress = silent,
+    **options: Any,
+) -> pd.DataFrame:
+    """Finds a law of its own for each series; what is in the folder already is not done again.
+
+    Args:
+      series: times and values, shapes [time], by label.
+      folder: where results go: a file `LABEL.json` for each series as it is done, which
+        `Discovery.load` reads, and `laws.csv`.
+      processes: that work side by side; by default as many as there are cores, 1 for none
+        beside this one.
+      beam_options: of an Apache Beam pipeline (extra `beam`) that does the work instead, such
+        as `["--runner=DirectRunner"]`; the folder must be one that all workers can write to.
+      progress: told the share of series that are done.
+      options: of `discover`, the same for all.
+
+    Returns:
+      A row per series, in their order: the best law, its name and customary parameters, R2,
+      residual, probability, or what went wrong. The same is in `laws.csv`.
+
+    Raises:
+      EachError: if the folder holds results of other options, or a label is empty.
+      ImportError: if Beam is asked for and not installed.
+    """
+    folder = Path(folder)
+    _prepare(folder, series, options)
+    todo = [(label, *values) for label, values in series.items() if not _is_done(folder, label)]
+    work: functools.partial[_Outcome] = functools.partial(
+        _discover_one, folder=folder, options=options
+    )
+    errors: dict[str, str] = {}
+    outcomes = (
+        _on_beam(work, todo, beam_options)
+        if beam_options is not None
+        else (_on_cores(work, todo, processes or os.cpu_count() or 1))
+    )
+    progress("finding a law for each series", 1 - len(todo) / max(len(series), 1))
+    for number, (label, error) in enumerate(outcomes, start=1):
+        if error:
+            errors[label] = error
+        left = len(todo) - number
+        progress("finding a law for each series", 1 - left / len(series))
+    table = _table(folder, series, errors)
+    table.to_csv(folder / TABLE)
+    return table
+
+
+def result_file(folder: str | Path, label: str) -> Path:
+    """Where the discovery of a series is kept."""
+    return Path(folder) / f"{quote(label, safe=' ')}.json"
+
+
+# --- the work --------------------------------------------------------------------
+
+
+def _discover_one(task: _Task, folder: Path, options: Mapping[str, Any]) -> _Outcome:
+    """Finds the law of one series and saves it."""
+    from nsode_jax.decoding.compiled import keep_compiled_programs
+    from nsode_jax.discovery.pipeline import DiscoveryError, discover
+
+    label, t, y = task
+    keep_compiled_programs()
+    try:
+        discover(t, y, **options).save(result_file(folder, label))
+    except (DiscoveryError, DiscoveryFileError, ValueError) as error:
+        return label, " ".join(str(error).split())
+    return label, ""
+
+
+def _on_cores(
+    work: Callable[[_Task], _Outcome], todo: Sequence[_Task], processes: int
+) -> Iterable[_Outcome]:
+    """Outcomes as they come."""
+    if processes == 1 or len(todo) <= 1:
+        yield from map(work, todo)
+        return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+
+    # A fork of a process in which JAX has threads may hang.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(processes, len(todo)), mp_context=context) as pool:
+        futures = [pool.submit(work, task) for task in todo]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _on_beam(
+    work: functools.partial[_Outcome], todo: Sequence[_Task], beam_options: Sequence[str]
+) -> Iterable[_Outcome]:
+    """The same by Apache Beam; outcomes come when all is done."""
+    try:
+        import apache_beam as beam
+        from apache_beam.options.pipeline_options import PipelineOptions
+    except ImportError as error:
+        raise ImportError("install Apache Beam: pip install 'nsode-jax[beam]'") from error
+    with beam.Pipeline(options=PipelineOptions(list(beam_options))) as pipeline:
+        tasks = pipeline | beam.Create(list(todo)) | beam.Reshuffle()
+        _ = tasks | beam.Map(functools.partial(_and_note_errors, work=work))
+    return _noted(work, todo)
+
+
+def _and_note_errors(task: _Task, work: functools.partial[_Outcome]) -> None:
+    """Workers elsewhere tell what went wrong by a file."""
+    label, error = work(task)
+    if error:
+        _error_file(work.keywords["folder"], label).write_text(error, encoding="utf-8")
+
+
+def _noted(work: functools.partial[_Outcome], todo: Sequence[_Task]) -> Iterable[_Outcome]:
+    for label, *_ in todo:
+        file = _error_file(work.keywords["folder"], label)
+        error = file.read_text(encoding="utf-8") if file.exists() else ""
+        file.unlink(missing_ok=True)
+        yield label, error
+
+
+def _error_file(folder: Path, label: str) -> Path:
+    return result_file(folder, label).with_suffix(".error")
+
+
+# --- the folder ------------------------------------------------------------------
+
+
+def _prepare(
+    folder: Path, series: Mapping[str, tuple[Any, Any]], options: Mapping[str, Any]
+) -> None:
+    """Makes the folder, or checks that it is of the same search."""
+    if not series:
+        raise EachError("there are no series")
+    if not all(label.strip() for label in series):
+        raise EachError("every series needs a label")
+    folder.mkdir(parents=True, exist_ok=True)
+    asked = json.dumps(options, sort_keys=True, default=str)
+    file = folder / OPTIONS
+    if not file.exists():
+        write_atomically(file, asked.encode())
+    elif file.read_text(encoding="utf-8") != asked:
+        raise EachError(f"{folder} holds results of other options: choose another folder")
+
+
+def _is_done(folder: Path, label: str) -> bool:
+    return result_file(folder, label).exists()
+
+
+def _table(folder: Path, labels: Iterable[str], errors: Mapping[str, str]) -> pd.DataFrame:
+    """A row per series."""
+    import pandas as pd  # Slow to import.
+
+    from nsode_jax.reporting.discovery import Discovery
+
+    rows: list[dict[str, Any]] = []
+    for label in labels:
+        if label in errors:
+            rows.append({"error": errors[label]})
+            continue
+        try:
+            found = Discovery.load(result_file(folder, label))
+        except (OSError, DiscoveryFileError) as error:
+            rows.append({"error": str(error)})
+            continue
+        rows.append({"error": "", **_row(found.best)})
+    first = ["formula", "name", "parameters", "r2", "residual_rms", "probability", "y0", "error"]
+    index = pd.Index(list(labels), name="series")
+    return pd.DataFrame(rows, index=index).reindex(columns=first)
+
+
+def _row(best: Candidate) -> dict[str, Any]:
+    name = best.name
+    return {
+        "formula": best.rounded().infix,
+        "name": name.law.name if name else "",
+        "parameters": "; ".join(map(str, name.parameters)) if name else "",
+        "r2": best.r2,
+        "residual_rms": best.residual_rms,
+        "probability": best.probability,
+        "y0": best.y0,
+    }

@@ -1,0 +1,130 @@
+"""Systems that the user wants tried."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from nsode_jax.dynamics.system import System
+from nsode_jax.expressions.constants import exponent_constants, linear_constants
+from nsode_jax.expressions.expression import Expression, ExpressionError
+from nsode_jax.expressions.operators import OPERATORS
+from nsode_jax.fitting.fit import USER, Origin
+from nsode_jax.fitting.least_squares import InitialGuess, fit_laws, initial_guesses
+from nsode_jax.fitting.programs import fits
+from nsode_jax.fitting.regression import Regression
+from nsode_jax.search.population import Draft
+from nsode_jax.search.variants import canonical_or_none
+
+_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*", re.ASCII)
+_ORIGIN = Origin(USER)
+_FACTORS = (0.1, 1.0, 10.0)
+"""Of the size of the data: where thresholds begin that were not given."""
+
+_MOST_STARTS = 4
+_ANY = 1.1
+"""Where a constant begins that is solved for; 1 may be no constant."""
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnSystem:
+    """One law for each quantity, with constants to begin from.
+
+    Attributes:
+      text: as it was written.
+      laws: the right-hand sides; where a constant had a name, any number.
+      named: whether there are such constants in each.
+    """
+
+    text: str
+    laws: tuple[Expression, ...]
+    named: tuple[bool, ...]
+
+    @classmethod
+    def parse(cls, text: str, system: System) -> OwnSystem:
+        """Reads equations with semicolons between them.
+
+        Whatever is neither a variable nor a function is a constant's name; one that stands in
+        several places is fitted in each.
+
+        Raises:
+          ValueError: if they cannot be read, or are not as many as quantities.
+        """
+        parts = [part.strip() for part in text.split(";")]
+        if len(parts) != len(system.observed):
+            raise ValueError(
+                f"{text!r} has {len(parts)} equations for {', '.join(system.observed)}; "
+                "put ; between them"
+            )
+        laws, named = [], []
+        for part in parts:
+            law, with_names = _read(part, system.variables)
+            laws.append(law)
+            named.append(with_names)
+        return cls(text, tuple(laws), tuple(named))
+
+    def drafts(self, forms: Sequence[Regression]) -> list[list[Draft]]:
+        """Constants to begin from, for each equation: the given ones, and those of its regression.
+
+        Args:
+          forms: of the equations.
+        """
+        return [
+            _drafts(form, law, named)
+            for form, law, named in zip(forms, self.laws, self.named, strict=True)
+        ]
+
+
+def _drafts(form: Regression, law: Expression, named: bool) -> list[Draft]:
+    """The law with its constants, if they are given, and as fitted to the regression."""
+    guesses = [guess for guess in _guesses(form, law, named) if fits(law, guess.free)]
+    constants, errors = fit_laws(form, guesses)
+    fitted: dict[tuple[str, ...], Draft] = {}
+    for guess, values, error in zip(guesses, constants, errors, strict=True):
+        if math.isfinite(error) and np.isfinite(values).all():
+            draft = _draft(guess.expression.skeleton.with_constants(values), float(error))
+            alike = tuple(f"{constant:.2g}" for constant in draft.expression.constants)
+            fitted.setdefault(alike, draft)
+    best = sorted(fitted.values(), key=lambda draft: draft.error)[:_MOST_STARTS]
+    given = [] if named and best else [_draft(law, math.nan)]
+    return [*given, *best]
+
+
+def _guesses(form: Regression, law: Expression, named: bool) -> Iterator[InitialGuess]:
+    """Constants to begin from: those given, or some of the size of the data."""
+    if not named:
+        yield from initial_guesses(law)
+        return
+    nonlinear = ~linear_constants(law.skeleton) & ~exponent_constants(law.skeleton)
+    size = float(np.median(np.abs(form.nodes))) or 1.0
+    for magnitude in (*(factor * size for factor in _FACTORS), 1.1):
+        start = np.where(nonlinear, magnitude, law.constants)
+        yield from initial_guesses(law.skeleton.with_constants(start))
+
+
+def _draft(law: Expression, error: float) -> Draft:
+    return Draft(canonical_or_none(law) or law, error, math.nan, _ORIGIN)
+
+
+def _read(text: str, variables: tuple[str, ...]) -> tuple[Expression, bool]:
+    """A law with numbers in place of its named constants, and whether there are any."""
+    known = {*variables, *OPERATORS, "pi", "ln"}
+    names = [name for name in dict.fromkeys(_NAME.findall(text)) if name not in known]
+    # A constant may have a name that a variable cannot, such as c.
+    symbols = {name: f"constant_{i}_{name}" for i, name in enumerate(names)}
+    renamed = _NAME.sub(lambda match: symbols.get(match[0], match[0]), text)
+    try:
+        read = Expression.from_infix(renamed, (*variables, *symbols.values()))
+    except ExpressionError as error:
+        # An error names the symbol that it was given.
+        reason = re.sub(r"constant_\d+_", "", str(error))
+        raise ValueError(f"{text!r} is no law: {reason}") from None
+    values: dict[str | float, float] = {
+        symbol: _ANY + 0.1 * i for i, symbol in enumerate(symbols.values())
+    }
+    prefix = tuple(values.get(token, token) for token in read.prefix)
+    return Expression(prefix, variables), bool(names)

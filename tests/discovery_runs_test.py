@@ -1,0 +1,105 @@
+"""The data of systems: what is refused, what is mended with a word, and what columns are called."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nsode_jax.discovery.runs import MAX_POINTS, read_runs
+from nsode_jax.dynamics.trajectory import TrajectoryError
+
+T = np.linspace(0.0, 5.0, 30)
+WAVES = np.stack([np.sin(T), np.cos(T)], axis=1)
+
+
+def read(t, y, inputs=None, names=None, input_names=None, explicit_time=False, order=1):
+    return read_runs(
+        t, y, inputs, names=names, input_names=input_names, explicit_time=explicit_time,
+        order=order,
+    )  # fmt: skip
+
+
+def with_gap(column, rows):
+    column = np.array(column, float)
+    column[rows] = np.nan
+    return column
+
+
+@pytest.mark.parametrize(
+    ("t", "values", "options", "message"),
+    [
+        (T, WAVES[:20], {}, "30 times, 20 rows of values and 20 of inputs; all need as many"),
+        (T, [[1.0, 2.0], [1.0]], {}, "columns of numbers of one length"),
+        (T, {"x": 1}, {}, "columns of numbers of one length"),
+        (T, np.ones((30, 2)) * [[1.0, 2.0]], {}, "y1: The values are constant"),
+        (T, np.repeat(WAVES, 3, axis=1)[:, :5], {}, "5 quantities; a system has 4 at most"),
+        (T[:5], WAVES[:5], {}, "y1: Only 5 usable points; at least 8"),
+        (T, with_gap(WAVES, slice(3, None)), {}, "y1: Only 3 usable points"),
+        (0 * T, WAVES, {}, "y1: All times are the same"),
+        (T, WAVES * 1e300, {}, "too large"),
+        (T, WAVES, {"inputs": with_gap(T, slice(25, None))}, "u is not known to the ends"),
+        (T, WAVES, {"inputs": np.ones(30)}, "input is constant"),
+        (T, WAVES, {"inputs": T[:20]}, "30 rows of values and 20 of inputs"),
+        ([T, T], [WAVES, WAVES[:, :1]], {}, "All runs need the same quantities"),
+        ([T], [WAVES, WAVES], {}, "2 runs of values, 1 of times and 2 of inputs"),
+        ([T, T], [WAVES, WAVES], {"inputs": [T]}, "2 runs of values, 2 of times and 1 of inputs"),
+        ([T, T[:5]], [WAVES, WAVES[:5]], {}, "Run 2 of 2: y1: Only 5 usable points"),
+        (T, np.zeros((30, 2, 2)), {}, "an array"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_in_one_line(t, values, options, message):
+    with pytest.raises(TrajectoryError, match=message) as error:
+        read(t, values, **options)
+    assert "\n" not in str(error.value)
+
+
+def test_names_must_fit():
+    with pytest.raises(ValueError, match="there are 1 names for 2 columns"):
+        read(T, WAVES, names=["x"])
+
+
+def test_rows_with_a_gap_are_dropped_with_a_word():
+    data, notes = read(T, with_gap(WAVES, (4, 1)))
+    assert len(data.runs[0]) == 29
+    assert notes == ["1 of 30 rows dropped: a value is missing."]
+    forced, notes = read(T, WAVES, with_gap(T**2, 7))
+    assert len(forced.runs[0]) == 29 and notes == ["1 of 30 rows dropped: a value is missing."]
+
+
+def test_repeated_times_are_averaged_with_a_word():
+    t = np.where(np.arange(30) == 7, T[6], T)
+    data, notes = read(t, WAVES, T**2)
+    (run,) = data.runs
+    assert len(run) == 29 and len(notes) == 1 and "occurred more than once" in notes[0]
+    np.testing.assert_allclose(run.y[6], WAVES[6:8].mean(axis=0))
+    np.testing.assert_allclose(run.u[6, 0], (T[6] ** 2 + T[7] ** 2) / 2)
+
+
+def test_long_runs_are_thinned_with_a_word():
+    t = np.linspace(0.0, 5.0, 1000)
+    data, notes = read(t, np.stack([np.sin(t), np.cos(t)], axis=1))
+    assert len(data.runs[0]) == MAX_POINTS
+    assert notes == [f"1000 points thinned to {MAX_POINTS} for fitting."]
+
+
+@pytest.mark.parametrize(
+    ("columns", "names"),
+    [
+        (["hare", "lynx"], ("hare", "lynx")),
+        (["größe", "2nd (k)"], ("gr_e", "y_2nd_k")),
+        (["a b", "a-b"], ("a_b", "a_b_2")),
+        (["t", "sin"], ("t_", "sin_")),
+        ([0, 1], ("y_0", "y_1")),
+        (["c", "pi"], ("c_", "pi_")),
+        (["§", "lambda"], ("y", "lambda_")),
+    ],
+)
+def test_columns_are_called_what_can_stand_in_a_formula(columns, names):
+    data, notes = read(T, pd.DataFrame(WAVES, columns=columns))
+    assert data.system.observed == names
+    changed = [(a, b) for a, b in zip(map(str, columns), names) if a != b]
+    assert notes == [f"{a!r} is called {b} in the laws." for a, b in changed]
+
+
+def test_inputs_have_names_of_their_own():
+    data, _ = read(T, WAVES, T**2, names=("u", "v"))
+    assert (data.system.observed, data.system.inputs) == (("u", "v"), ("u_2",))

@@ -1,0 +1,83 @@
+"""A law for each of many series: results, resume, what goes wrong."""
+
+import numpy as np
+import pytest
+
+from nsode_jax import discover as command
+from nsode_jax.discovery import Discovery, discover_each
+from nsode_jax.discovery import each as module
+from nsode_jax.discovery.each import EachError, result_file
+
+T = np.linspace(0.0, 4.0, 20)
+OPTIONS = {"effort": "fast", "sources": ("named laws",)}
+
+
+def decay(rate):
+    return T, 3.0 * np.exp(-rate * T)
+
+
+def test_each_series_has_its_law(tmp_path):
+    series = {"slow": decay(0.4), "fast/A1": decay(0.9), "short": (T[:4], T[:4])}
+    table = discover_each(series, tmp_path, processes=1, **OPTIONS)
+    assert list(table.index) == list(series)
+    assert table.loc["short", "error"].startswith("Only 4 usable points")
+    for label, rate in (("slow", 0.4), ("fast/A1", 0.9)):
+        assert table.loc[label, "error"] == "" and table.loc[label, "r2"] > 0.9999
+        found = Discovery.load(result_file(tmp_path, label)).best
+        assert found.expression.evaluate(np.array([2.0])) == pytest.approx(-2 * rate, rel=1e-6)
+    assert (tmp_path / "laws.csv").read_text().startswith("series,formula,name")
+
+
+def test_what_is_done_is_not_done_again(tmp_path, monkeypatch):
+    series = {"a": decay(0.4), "b": decay(0.5)}
+    discover_each({"a": series["a"]}, tmp_path, processes=1, **OPTIONS)
+    before = result_file(tmp_path, "a").stat().st_mtime_ns
+    asked = []
+    work = module._discover_one
+
+    def watched(task, **rest):
+        asked.append(task[0])
+        return work(task, **rest)
+
+    monkeypatch.setattr(module, "_discover_one", watched)
+    shares = []
+    table = discover_each(
+        series, tmp_path, processes=1, progress=lambda _, share=0.0: shares.append(share), **OPTIONS
+    )
+    assert asked == ["b"] and result_file(tmp_path, "a").stat().st_mtime_ns == before
+    assert (table["error"] == "").all() and shares == [0.5, 1.0]
+
+
+def test_several_processes_find_the_same(tmp_path):
+    series = {f"{rate:.1f}": decay(rate) for rate in (0.3, 0.5, 0.7)}
+    alone = discover_each(series, tmp_path / "one", processes=1, **OPTIONS)
+    together = discover_each(series, tmp_path / "two", processes=2, **OPTIONS)
+    assert list(alone["formula"]) == list(together["formula"])
+
+
+@pytest.mark.parametrize(
+    "series, message", [({}, "no series"), ({" ": decay(0.4)}, "needs a label")]
+)
+def test_what_cannot_be_used_is_refused(series, message, tmp_path):
+    with pytest.raises(EachError, match=message):
+        discover_each(series, tmp_path)
+
+
+def test_other_options_need_another_folder(tmp_path):
+    discover_each({"a": decay(0.4)}, tmp_path, processes=1, **OPTIONS)
+    with pytest.raises(EachError, match="results of other options"):
+        discover_each({"a": decay(0.4)}, tmp_path, processes=1, **{**OPTIONS, "seed": 1})
+
+
+def test_the_command(tmp_path, capsys):
+    file = tmp_path / "wide.csv"
+    columns = np.column_stack([T, decay(0.4)[1], decay(0.8)[1]])
+    np.savetxt(file, columns, delimiter=",", header="t,A1,A2", comments="", fmt="%.6f")
+    out = tmp_path / "laws"
+    asked = ["--replicates", "--each", "--effort", "fast", "--sources", "named laws"]
+    assert command.main([str(file), *asked, "--processes", "1"]) == 2
+    assert "--each takes --out" in capsys.readouterr().err
+    assert command.main([str(file), *asked, "--processes", "1", "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert "laws for 2 of 2 series" in printed and "2  " in printed
+    assert {"A1.json", "A2.json", "laws.csv"} <= {path.name for path in out.iterdir()}

@@ -1,0 +1,74 @@
+"""Solutions of systems from any initial values."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from observing import PREY, PREY_LAWS, discovered, prey_discovery
+
+from nsode_jax.dynamics.system import System, integrate, measured_inputs
+from nsode_jax.expressions.expression import Expression
+from nsode_jax.reporting.system_result import SystemCandidate
+
+
+def candidate_of(system, *texts):
+    laws = tuple(Expression.from_infix(text, system.variables) for text in texts)
+    number = len(system.observed)
+    return SystemCandidate(
+        system, laws, np.ones((1, len(system.states))), (0.0,), (1.0,), 1.0, (1.0,) * number,
+        (0.1,) * number, 0.0,
+    )  # fmt: skip
+
+
+def test_any_initial_values_will_do():
+    t = np.linspace(3.0, 9.0, 40)
+    truth = [Expression.from_infix(text, PREY.variables) for text in PREY_LAWS]
+    for y0 in ((1.0, 1.3), (0.2, 3.0)):
+        predicted = candidate_of(PREY, *PREY_LAWS).predict(t, y0)
+        assert_allclose(predicted, integrate(truth, y0, t), rtol=1e-6)
+        assert predicted.shape == (40, 2) and tuple(predicted[0]) == y0
+
+
+def test_velocities_are_initial_values_too():
+    oscillator = candidate_of(System(("y",), order=2), "-4*y")
+    t = np.linspace(0.0, 3.0, 20)
+    expected = np.stack([np.sin(2 * t), 2 * np.cos(2 * t)], axis=1)
+    assert_allclose(oscillator.predict(t, [0.0, 2.0]), expected, atol=1e-7)
+    with pytest.raises(ValueError, match="y0 needs 2 values: y, v"):
+        oscillator.predict(t, [0.0])
+
+
+def test_other_inputs_give_other_solutions():
+    forced = candidate_of(System(("y",), ("u",)), "u - y")
+    t = np.linspace(0.0, 3.0, 30)
+    constant = forced.predict(t, [0.0], inputs=np.full(30, 2.0))
+    assert_allclose(constant[:, 0], 2 * (1 - np.exp(-t)), atol=1e-7)
+    curve = measured_inputs(t, np.full((30, 1), 2.0))
+    assert_allclose(forced.predict(t, [0.0], inputs=curve), constant)
+    with pytest.raises(ValueError, match="needs the inputs u at the same times"):
+        forced.predict(t, [0.0])
+
+
+def test_what_has_no_solution_is_nan():
+    blown = candidate_of(System(("y",), explicit_time=True), "y**2").predict([0.0, 2.0], [1.0])
+    assert blown.shape == (2, 1) and np.isnan(blown[-1]).all()
+
+
+@pytest.mark.parametrize("t", [[1.0, 0.0], [0.0, 0.0], [0.0, np.nan]])
+def test_times_must_increase(t):
+    with pytest.raises(ValueError, match="strictly increasing"):
+        candidate_of(PREY, *PREY_LAWS).predict(t, [1.0, 1.0])
+
+
+def test_fitted_solutions_come_in_the_pieces_they_were_fitted_in():
+    found = prey_discovery(segments=3, runs=2)
+    best = found.best
+    assert best.states.shape == (6, 2) and best.starts.shape == (2, 2)
+    pieces = best.solutions(found.runs[1], 1)
+    assert_allclose(np.concatenate([t for t, _ in pieces]), found.runs[1].t)
+    for (_, y), y0 in zip(pieces, best.states[3:], strict=True):
+        assert_allclose(y[0], y0)
+
+
+def test_the_laws_as_text_have_no_needless_signs():
+    found = discovered(System(("x", "y", "z")), ("y - x", "-x*z - y", "x*y - z"), (1.0, 2.0, 0.5))
+    assert "(-" not in str(found.best)
