@@ -1,9 +1,7 @@
 """A lag phase is told of where there is one, and hardly ever where there is none."""
 
 import numpy as np
-import pytest
 
-from nsode_jax.discovery.pipeline import discover
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.beginning import odd_beginning
@@ -67,17 +65,3 @@ def test_where_the_law_is_wrong_everywhere_nothing_is_said_of_the_beginning():
 def test_clean_data_and_short_series_do_not_tell():
     assert beginning(observed(40, 0, noise=1e-9)) is None
     assert beginning(observed(8, 0, lag=3.2)) is None
-
-
-@pytest.mark.parametrize("start", [0.0, 1900.0])
-def test_a_discovery_gives_the_hint(start):
-    t, y = observed(48, 1, lag=3.2, noise=0.05)
-    found = discover(
-        t + start, y, effort="fast", sources=(), candidates=["0.6*y - 0.06*y**2"], max_symbols=9
-    )
-    notes = [note for note in found.notes if "lag phase" in note]
-    if found.best.expression.skeleton == LAW.skeleton:
-        (note,) = notes
-        assert "lie above" in note and "--from" in note
-        at = float(note.split("--from ")[1].split()[0].rstrip(".,;:)"))
-        assert 1.0 < at - start < 4.5 and np.isclose(t + start, at, rtol=1e-9).any()

@@ -62,7 +62,7 @@ def odd_beginning(
     projection = np.eye(count) - basis @ basis.T
     residual = projection @ linear.residual
     drawn = np.random.default_rng(0).standard_normal((_SIMULATED, count)) @ projection
-    sets = [np.flatnonzero(times <= until) for until in _untils(times)]
+    sets = [np.flatnonzero(times <= until) for until in ends_of_beginning(times)]
     chances, simulated = [], np.ones(_SIMULATED)
     for first in sets:
         chance = _chance(np.vstack([residual, drawn]), projection, first)
@@ -82,8 +82,8 @@ def odd_beginning(
     return Beginning(float(times[first].max()), float(-np.sign(np.median(deleted)) or 1.0))
 
 
-def _untils(times: Float[np.ndarray, " observations"]) -> list[float]:
-    """Times that may end the beginning."""
+def ends_of_beginning(times: Float[np.ndarray, " observations"]) -> list[float]:
+    """Times that may end the beginning: so many points at least, and a third of them at most."""
     each = np.unique(times)
     before = np.searchsorted(np.sort(times), each, side="right")
     possible = each[(before >= _FEWEST) & (before <= _MOST * times.size)]

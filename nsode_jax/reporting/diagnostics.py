@@ -29,19 +29,23 @@ _BAD_FIT, _TOO_GOOD_FIT = 0.01, 0.99
 
 
 def diagnose(
-    candidates: Sequence[Candidate], trajectories: Sequence[Trajectory]
+    candidates: Sequence[Candidate],
+    trajectories: Sequence[Trajectory],
+    *,
+    lag_known: bool = False,
 ) -> tuple[str, ...]:
     """What a careful colleague would add to the table of candidates.
 
     Args:
       candidates: ranked laws with their probabilities.
       trajectories: the data they were fitted to.
+      lag_known: whether the first points have been spoken of.
     """
     best, data = candidates[0], Dataset.of(trajectories)
     linear = _linearized(best, data)
     times = np.concatenate([trajectory.t for trajectory in trajectories])
     of_data = (*_goodness(best, trajectories), *_replicates(best, data, linear, times))
-    of_data += _lag(linear, times) if best.converged else ()
+    of_data += _lag(linear, times) if best.converged and not lag_known else ()
     if best.r2 < _POOR_R2:
         return (
             *of_data,
