@@ -20,18 +20,15 @@ from nsode_jax.expressions.prefix import Prefix, subtree_end
 from nsode_jax.expressions.summands import summands
 from nsode_jax.fitting.observations import Observations
 from nsode_jax.fitting.shooting import SystemFit, Tie
-from nsode_jax.selection.complexity import weighted_complexity
 from nsode_jax.selection.score import NUMBER_COST, misfit
-
-TOKEN_COST = 3.0
-"""Score of one token of an equation: twice 1.5 nats."""
+from nsode_jax.selection.term_prior import TermPrior, term_cost
 
 FLOOR = 1e-4
 """Residuals below this share of the spread count as equally small: coupled equations amplify
 the tolerance of a solver, and the precision of a sensor."""
 
-_REFERENCE_TOKENS = 2.0
-"""What is left of the tokens of a term that stands in another equation already."""
+_REFERENCE_COST = 2 * math.log(8)
+"""What is left of the cost of a term that stands in another equation already: which one."""
 
 _PRIOR_WIDTH = 3.0
 """Standard deviation of the logarithm of a term's size beside its equation, as in `score`."""
@@ -46,12 +43,12 @@ class SharedTerm:
 
     Attributes:
       tie: the coefficient of the second, and that of the first.
-      tokens: in the term.
+      cost: of the term (`term_prior`).
       likeness: share by which the magnitudes of the coefficients differ.
     """
 
     tie: Tie
-    tokens: int
+    cost: float
     likeness: float
 
 
@@ -68,9 +65,9 @@ def equation_score(law: Expression, relative_rms: float, count: int, floor: floa
 
 
 def equation_cost(law: Expression, count: int) -> float:
-    """The part of the score that is complexity."""
+    """The part of the score that is complexity: what its numbers and its terms cost."""
     numbers = sum(not is_plain(c) for c in law.constants)
-    return numbers * (math.log(count) + NUMBER_COST) + TOKEN_COST * weighted_complexity(law)
+    return numbers * (math.log(count) + NUMBER_COST) + term_cost(law)
 
 
 def system_score(data: Observations, fit: SystemFit) -> float:
@@ -84,11 +81,10 @@ def system_score(data: Observations, fit: SystemFit) -> float:
     ):
         total += equation_score(law, float(left / spread), data.count, float(floor))
         total += smallness(data, law)
-    saved = {shared.tie: shared.tokens for shared in shared_terms(fit.laws)}
+    costs = {shared.tie: shared.cost for shared in shared_terms(fit.laws)}
     for tie in fit.ties:
-        tokens = saved.get(tie, 0)
         total -= math.log(data.count) + NUMBER_COST
-        total -= TOKEN_COST * max(tokens - _REFERENCE_TOKENS, 0.0)
+        total -= max(costs.get(tie, 0.0) - _REFERENCE_COST, 0.0)
     starts = (fit.segments - 1) * len(data.runs) * len(data.system.states)
     return total + starts * math.log(data.count)
 
@@ -126,7 +122,8 @@ def shared_terms(laws: Sequence[Expression]) -> list[SharedTerm]:
                 likeness = abs(coefficient + its_coefficient) / largest if largest else 1.0
                 if other != number and likeness < _ALIKE:
                     tie = Tie(first + place, its_place)
-                    found.append(SharedTerm(tie, len(shape) + 2, likeness))
+                    cost = TermPrior.load().cost(_with_number(shape), law.variables)
+                    found.append(SharedTerm(tie, cost, likeness))
                     break
             seen.setdefault(shape, []).append((number, coefficient, first + place))
         first += len(law.constants)
@@ -136,6 +133,11 @@ def shared_terms(laws: Sequence[Expression]) -> list[SharedTerm]:
             taken |= {shared.tie.place, shared.tie.partner}
             kept.append(shared)
     return kept
+
+
+def _with_number(shape: Prefix) -> Prefix:
+    """The term with some coefficient in its place."""
+    return tuple(0.7 if token == "c" else token for token in shape)
 
 
 def _terms(law: Expression) -> list[tuple[Prefix, int, float]]:

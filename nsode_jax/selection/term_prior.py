@@ -1,0 +1,161 @@
+"""How probable a term of an equation of several quantities is before there are data.
+
+Which kinds of terms the sciences use is counted in a table of systems (`systems.toml`): most
+are linear, or products of two quantities. A kind that is not there is as probable as kinds
+that are there once make it (Good 1953, Biometrika 40), and the less so the longer it is.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import functools
+import importlib.resources
+import itertools
+import math
+import re
+import tomllib
+from collections.abc import Mapping
+
+from nsode_jax.expressions.canonical import canonicalize
+from nsode_jax.expressions.constants import is_plain
+from nsode_jax.expressions.expression import Expression, ExpressionError
+from nsode_jax.expressions.operators import OPERATORS
+from nsode_jax.expressions.prefix import Prefix
+from nsode_jax.expressions.summands import summands
+
+Kind = tuple[str | float, ...]
+"""A term in canonical form: letters for its variables, c for what is fitted."""
+
+TIME = "t"
+_LETTERS = "ABCDEF"
+_FITTED = "c"
+_GENERIC = 0.7134
+_MOST_VARIABLES = 4
+
+_CONTINUED = 2 * math.log(1.5)
+"""Score of one term more: an equation has three on average."""
+
+_TOKEN = 1.5
+"""Nats that a token costs a kind that was never seen."""
+
+_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*", re.ASCII)
+
+
+@dataclasses.dataclass(frozen=True)
+class TermPrior:
+    """Probabilities of terms by their kind.
+
+    Attributes:
+      counts: how often each kind was seen.
+    """
+
+    counts: Mapping[Kind, int]
+
+    @classmethod
+    @functools.cache
+    def load(cls) -> TermPrior:
+        """That of the table that comes with the package."""
+        return cls(collections.Counter(known_kinds()))
+
+    @functools.cached_property
+    def _total(self) -> int:
+        return sum(self.counts.values())
+
+    @functools.cached_property
+    def _unseen(self) -> float:
+        once = sum(1 for count in self.counts.values() if count == 1)
+        return (once + 1) / (self._total + 1)
+
+    def cost(self, term: Prefix, variables: tuple[str, ...]) -> float:
+        """Minus twice the logarithm of the probability of a term, its constants aside.
+
+        Args:
+          term: prefix notation, with a coefficient or without.
+          variables: that an equation may have.
+        """
+        kind, ways = kind_of(_pattern(term), variables)
+        present = len({token for token in kind if str(token) in _LETTERS})
+        choices = ways * math.comb(max(_lasting(variables), present), present)
+        known = (1 - self._unseen) * self.counts.get(kind, 0) / self._total
+        length = sum(isinstance(token, str) for token in kind)
+        unknown = self._unseen * math.exp(-_TOKEN * max(length - 2, 0))
+        return -2 * math.log((known + unknown) / choices) + _CONTINUED
+
+
+def term_cost(law: Expression) -> float:
+    """Minus twice the logarithm of the prior probability of the terms of an equation."""
+    prior = TermPrior.load()
+    return sum(prior.cost(part, law.variables) for part in summands(law))
+
+
+def kind_of(term: Prefix, variables: tuple[str, ...]) -> tuple[Kind, int]:
+    """The kind of a term, and in how many ways its letters can be given to its variables."""
+    return _kind_of(term, variables)
+
+
+@functools.lru_cache(maxsize=20_000)
+def _kind_of(term: Prefix, variables: tuple[str, ...]) -> tuple[Kind, int]:
+    present = tuple(v for v in variables if v in term and v != TIME)[:_MOST_VARIABLES]
+    written = set()
+    for letters in itertools.permutations(_LETTERS[: len(present)]):
+        renamed = dict(zip(present, letters, strict=True))
+        prefix = tuple(renamed.get(str(token), token) for token in term)
+        written.add(_canonical(prefix, (*_LETTERS[: len(present)], TIME)))
+    return min(written, key=str), len(written)
+
+
+def _canonical(prefix: Prefix, variables: tuple[str, ...]) -> Kind:
+    """The term with a coefficient, in canonical form, its fitted constants all alike."""
+    law = Expression(("mul", _GENERIC, *prefix) if prefix else (_GENERIC,), variables)
+    try:
+        law = canonicalize(law)
+    except ExpressionError:
+        pass
+    return tuple(
+        token if isinstance(token, str) or is_plain(token) else _FITTED for token in law.prefix
+    )
+
+
+def _pattern(term: Prefix) -> Prefix:
+    """The term with one number for all that is fitted, each a little different."""
+    found = itertools.count(1)
+    return tuple(
+        token if isinstance(token, str) or is_plain(token) else _GENERIC + 0.01 * next(found)
+        for token in term
+    )
+
+
+def _lasting(variables: tuple[str, ...]) -> int:
+    return sum(variable != TIME for variable in variables)
+
+
+# --- the table -------------------------------------------------------------------
+
+
+def known_kinds() -> list[Kind]:
+    """Of every term of every system of the table."""
+    file = importlib.resources.files("nsode_jax.selection") / "systems.toml"
+    systems = tomllib.loads(file.read_text(encoding="utf-8"))["system"]
+    kinds = []
+    for system in systems:
+        for equation in system["equations"].values():
+            law = read_equation(equation, tuple(system["equations"]))
+            kinds += [kind_of(_pattern(part), law.variables)[0] for part in summands(law)]
+    return kinds
+
+
+def read_equation(text: str, states: tuple[str, ...]) -> Expression:
+    """An equation of the table; its constants get numbers that are not plain."""
+    renamed = {state: f"x{i}" for i, state in enumerate(states)}
+    numbers = itertools.count(1)
+
+    def written(match: re.Match[str]) -> str:
+        name = match[0]
+        if name in renamed:
+            return renamed[name]
+        if name == TIME or name in OPERATORS:
+            return name
+        return f"({_GENERIC + 0.013 * next(numbers)!r})"
+
+    return Expression.from_infix(_NAME.sub(written, text), (*renamed.values(), TIME))
