@@ -146,3 +146,18 @@ def test_a_slip_does_not_decide_for_a_column_of_thousands(tmp_path):
     cells = [f"{926.640 - i:.3f}" for i in range(20)]
     cells[9] = "1,5"
     assert "in two ways" in refusal(tmp_path, column(cells, ";"))
+
+
+def test_whole_numbers_among_three_digits_are_asked_about_in_comma_files(tmp_path):
+    """0, 6.744, 15.820: 6744 of a German, or 6.744 of somebody who writes 0 for 0.000?"""
+    cells = ["0", *(f"{6.744 + 9.076 * i:.3f}" for i in range(12))]
+    message = refusal(tmp_path, column(cells, ","))
+    assert "is 6744 if" in message and "6.744 if" in message
+    assert read(tmp_path, column(cells, ","), decimal=".").trajectories[0].y[1] == 6.744
+    assert read(tmp_path, column(["0.000", *cells[1:]], ",")).trajectories[0].y[1] == 6.744
+    assert read(tmp_path, column(cells[1:], ",")).trajectories[0].y[0] == 6.744
+
+
+def test_a_column_of_decimal_commas_tells_of_the_others_in_comma_files(tmp_path):
+    rows = "".join(f'"{i},500","{3.017 + i:.3f}"\n' for i in range(12))
+    assert read(tmp_path, "t,y\n" + rows).trajectories[0].y[0] == 3017

@@ -26,6 +26,7 @@ FORMATS = {
     "international": (";", ".", "\u00a0"),
     "comma decimals in spaces": (" ", ",", ""),
     "apostrophes in commas": (",", ".", "'"),
+    "German in commas": (",", ",", "."),
 }
 
 

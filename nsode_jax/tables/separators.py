@@ -21,10 +21,12 @@ from nsode_jax.tables.sheet import Sheet
 
 _FEW = 0.05  # A share of cells that may contradict the others: slips of the pen.
 _CLEAR = 1.0  # Decades by which one reading must jump more than the other.
+_MANY = 8
 _ENOUGH = 2  # Cells of another column that say something: one may be a slip.
 _SAMPLE = 200
 _ONE_GROUP = re.compile(r"[-+]?[1-9]\d{0,2}([.,])\d{3}")
 _GROUPS = re.compile(r"[-+]?[1-9]\d{0,2}(?:([.,])\d{3}(?:\1\d{3})+|([.,])\d{3}(?:\2\d{3})*[.,]\d+)")
+_COMPARED = re.compile(r"[-+]?(\d{1,3}|\d*[.,][\d.,]*)")
 _THREE = re.compile(r"[-+]?(0|\d{4,})[.,]\d{3}")
 _DROPPED = str.maketrans("", "", SPACES + APOSTROPHES)
 
@@ -148,10 +150,11 @@ def _of_groups(
     from_file = _mark_of_other_columns(sheet, column)
     from_neighbours = _mark_by_neighbours(numbers, said, mark)
     verdicts = {verdict for verdict in (from_file, from_neighbours) if verdict}
-    if not verdicts and sheet.delimiter in (",", None):
-        verdicts = {"."}  # Who writes decimal commas separates cells by something else.
-    if not verdicts and sheet.delimiter == " " and mark == ".":
-        verdicts = {"."}
+    if not verdicts and not _mixed_with_whole(numbers, said):
+        if sheet.delimiter in (",", None):
+            verdicts = {"."}  # Who writes decimal commas separates cells by something else.
+        if sheet.delimiter == " " and mark == ".":
+            verdicts = {"."}
     if len(verdicts) != 1:
         raise _two_ways(sheet, column, numbers, said, mark)
     decimal = verdicts.pop()
@@ -162,6 +165,15 @@ def _of_groups(
         f"{example.replace(mark, '')}); if it is a decimal mark, give --decimal {mark!r}."
     )
     return other, note
+
+
+def _mixed_with_whole(numbers: Sequence[str | None], said: list[str]) -> bool:
+    """Whether whole numbers stand among many with three digits behind the mark each.
+
+    Who writes 6 for 6.000 writes 6.7 for 6.700: then it would be odd that none is shorter.
+    """
+    whole = sum(number is not None and not s for number, s in zip(numbers, said))
+    return whole > 0 and sum(s.startswith("?") for s in said) >= _MANY
 
 
 def _mark_of_other_columns(sheet: Sheet, column: int) -> str | None:
@@ -187,6 +199,9 @@ def _mark_of_other_columns(sheet: Sheet, column: int) -> str | None:
         ]
         said = [evidence(number) if number else "" for number in numbers]
         certain = {mark for mark in ".," if said.count(mark) >= _ENOUGH}
+        certain |= {
+            s for n, s in zip(numbers, said) if n and s in (".", ",") and _THREE.fullmatch(n)
+        }
         groups = {s[1] for s in said if s.startswith("?")}
         if len(groups) == 1 and not certain and said.count(f"?{min(groups)}") >= _ENOUGH:
             certain = {_mark_by_neighbours(numbers, said, groups.pop())}
@@ -209,8 +224,8 @@ def _as_groups(broken: np.ndarray) -> bool:
 
 def _mark_by_neighbours(numbers: Sequence[str | None], said: list[str], mark: str) -> str | None:
     """The decimal mark for which whole numbers and grouped ones continue each other."""
-    written = re.compile(r"[-+.,\d]+")  # Neither inf nor 1e3.
-    known = [(n, s) for n, s in zip(numbers, said) if n and written.fullmatch(n)]
+    # Neither inf nor 1e3, nor 1234: who groups digits would have grouped it.
+    known = [(n, s) for n, s in zip(numbers, said) if n and _COMPARED.fullmatch(n)]
     jumps = {}
     for decimal in ".,":
         logs = [_log(_value(number, decimal)) for number, _ in known]
