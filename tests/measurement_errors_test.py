@@ -203,7 +203,7 @@ def test_a_limit_is_as_hard_as_the_errors_say():
 
 
 def run(y, **options):
-    return discover(T, y, effort="fast", sources=("named laws", "library"), **options)
+    return discover(T, y, effort="fast", sources=("library",), max_symbols=11, **options)
 
 
 @pytest.fixture(scope="module")
