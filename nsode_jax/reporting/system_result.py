@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -128,7 +129,9 @@ class SystemCandidate:
                 left = rf"\frac{{d^2{symbol}}}{{dt^2}}"
             else:
                 left = rf"\frac{{d{symbol}}}{{dt}}"
-            rows.append((left, law.rounded(digits).latex(digits)))
+            right = law.rounded(digits).latex(digits)
+            # Factors by mere juxtaposition would be one word.
+            rows.append((left, re.sub(r"(?<=[A-Za-z}]) (?=\\mathrm|[A-Za-z])", r" \\, ", right)))
         return rows
 
     def to_sympy(self) -> list[sympy.Basic]:

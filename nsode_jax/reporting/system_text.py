@@ -50,7 +50,7 @@ def system_text(found: SystemResult) -> str:
     if points or curve:
         lines.append("fixed points:")
         lines += [f"  {fixed_point_text(point, best.system.states)}" for point in points]
-        lines += ["  and others, which are not isolated"] if curve else []
+        lines += [f"  {'and ' if points else ''}a curve of them"] if curve else []
     return "\n".join(lines)
 
 
