@@ -167,7 +167,7 @@ class SystemCandidate:
           run: whose fitted solution.
 
         Returns:
-          The states, shape [time, states]; NaN if there is no solution.
+          The states, shape [time, states]; NaN from where the solution ceases to exist.
 
         Raises:
           ValueError: if times, states or inputs are not what they should be.
@@ -193,8 +193,6 @@ class SystemCandidate:
         solved = integrate(
             self.equations, start, elapsed, curves, rtol=_TOLERANCE, atol=_TOLERANCE * scale
         )
-        if solved is None:
-            return np.full((times.size, states), np.nan)
         return solved[-times.size :]
 
     def solutions(
