@@ -87,6 +87,12 @@ def test_every_system_has_its_picture(system, equations, start, panels, tmp_path
     assert (tmp_path / "x.png").stat().st_size > 10_000
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_field_with_a_pole_is_drawn():
+    found = discovered(System(("x", "y")), ("1/(x + 0.5) - x", "sqrt(x) - y"), (0.5, 2.0))
+    draw_planes(new_figure(4, 4), found)
+
+
 def test_pieces_are_drawn_as_they_were_fitted():
     found = prey_discovery(segments=3)
     figure = new_figure(6, 4)

@@ -234,7 +234,7 @@ def _draw_field(axes: Axes, found: SystemResult) -> list[Line2D]:
     axes.streamplot(x, y, *known, color="0.8", density=1.3, linewidth=0.8, arrowsize=0.8, zorder=1)
     lines = []
     for f, name, colour in zip(field, found.system.states, OTHERS, strict=True):
-        if np.nanmin(f) < 0.0 < np.nanmax(f):
+        if (f < 0.0).any() and (f > 0.0).any():
             axes.contour(x, y, f, levels=[0.0], colors=[colour], linewidths=1.6, zorder=2)
             label = f"d{as_label(name)}/dt = 0"
             lines.append(Line2D([], [], color=colour, lw=1.6, label=label))
