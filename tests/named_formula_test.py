@@ -44,3 +44,10 @@ def test_other_text_is_refused(text):
 def test_too_many_names_are_refused():
     with pytest.raises(ValueError, match="names"):
         NamedFormula.parse("+".join(f"a{i}*y" for i in range(65)))
+
+
+def test_a_formula_of_several_variables():
+    formula = NamedFormula.parse("c*x*y - d*y", ("x", "y"))
+    assert formula.names == ("c", "d")
+    law = formula.with_values({"c": 2.0, "d": 0.5})
+    assert law.infix == Expression.from_infix("2*x*y - (0.5*y)", ("x", "y")).infix

@@ -82,6 +82,14 @@ def test_a_curve_of_fixed_points_is_said_to_be_one():
     assert found.curve and not found.points
 
 
+@pytest.mark.filterwarnings("error")
+def test_laws_that_are_undefined_in_places_are_no_trouble():
+    """A quotient with a pole, a logarithm, a root; and what is defined nowhere."""
+    found = find_fixed_points(result_of("1/x - 2", "log(y) + sqrt(y) - 1"))
+    assert [point.states for point in found.points] == [pytest.approx((0.5, 1.0), abs=1e-6)]
+    assert not find_fixed_points(result_of("sqrt(-9 - x**2)", "y")).points
+
+
 def test_laws_of_time_have_none():
     system = System(("x",), explicit_time=True)
     forced, free = (result_of(text, system=system) for text in ("sin(t) - x", "0.5 - x"))

@@ -5,8 +5,15 @@ import pytest
 from numpy.testing import assert_allclose
 from observing import discovered, prey_discovery
 
-from nsode_jax.dynamics.system import System
+from nsode_jax.discovery.systems import as_candidates
+from nsode_jax.dynamics.system import System, integrate, measured_inputs
+from nsode_jax.expressions.expression import Expression
+from nsode_jax.fitting.fit import Origin
+from nsode_jax.fitting.observations import Observations, Run
+from nsode_jax.fitting.shooting import fit_system
+from nsode_jax.fitting.trajectory_fitting import ROUGH
 from nsode_jax.reporting.pictures import new_figure
+from nsode_jax.reporting.system_discovery import SystemDiscovery
 from nsode_jax.reporting.system_plot import draw_planes, draw_residuals, draw_solutions, plot
 
 
@@ -80,6 +87,12 @@ def test_every_system_has_its_picture(system, equations, start, panels, tmp_path
     assert (tmp_path / "x.png").stat().st_size > 10_000
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_field_with_a_pole_is_drawn():
+    found = discovered(System(("x", "y")), ("1/(x + 0.5) - x", "sqrt(x) - y"), (0.5, 2.0))
+    draw_planes(new_figure(4, 4), found)
+
+
 def test_pieces_are_drawn_as_they_were_fitted():
     found = prey_discovery(segments=3)
     figure = new_figure(6, 4)
@@ -89,3 +102,20 @@ def test_pieces_are_drawn_as_they_were_fitted():
     assert len(solid) == 3
     ends = [line.get_xdata()[[0, -1]] for line in solid]
     assert ends[0][1] == ends[1][0] and ends[2][1] == found.runs[0].t[-1]
+
+
+def test_inputs_are_drawn_below():
+    t = np.linspace(0.0, 5.0, 40)
+    system = System(("y",), ("u",))
+    u = np.sin(t)[:, None]
+    law = Expression.from_infix("u - y", system.variables)
+    y = integrate([law], [1.0], t, measured_inputs(t, u))
+    data = Observations(system, (Run(t, y, u),))
+    fit = fit_system(data, [law], [Origin("test")], stopping=ROUGH)
+    found = SystemDiscovery(as_candidates(data, [(fit, 0.0)]), data.runs, (), 0.0)
+    figure = new_figure(6, 4)
+    draw_solutions(figure, found, "hours")
+    assert [axes.get_ylabel() for axes in figure.axes] == ["y", "u"]
+    assert [axes.get_xlabel() for axes in figure.axes] == ["", "hours"]
+    (line,) = figure.axes[1].get_lines()
+    assert_allclose(line.get_ydata(), np.sin(line.get_xdata()), atol=0.01)

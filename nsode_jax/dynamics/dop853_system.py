@@ -128,7 +128,7 @@ def _compile_for(machine: str):
         memories = memories.copy()
         program, inputs = (instructions, first), (breaks, coefficients, with_time)
         copies, states = starts.shape
-        out = np.empty((copies, t.size, states))
+        out = np.full((copies, t.size, states), np.nan)
         k = np.zeros((16, copies, states))
         y, new, stage_y = starts.copy(), np.empty_like(starts), np.empty_like(starts)
         now, end = t[0], t[-1]
@@ -198,7 +198,7 @@ class Solutions:
     """A solution and its neighbours.
 
     Attributes:
-      y: shape [copies, time, K]; NaN if there is none.
+      y: shape [copies, time, K]; NaN if there is none, or from where it ends.
       status: SUCCESS, FAILED or TOO_MANY_STEPS, of the first.
       steps: steps taken or tried.
     """
@@ -245,6 +245,7 @@ def integrate(
     atol: Float[np.ndarray, " states"],
     limit: Float[np.ndarray, " states"],
     max_steps: int,
+    partial: bool = False,
 ) -> Solutions:
     """The solution from the first of the starts, and its neighbours. Releases the GIL.
 
@@ -257,6 +258,7 @@ def integrate(
       rtol, atol: tolerances of the first copy.
       limit: a solution beyond, in magnitude, has failed; inf for none.
       max_steps: steps allowed.
+      partial: whether a solution that ends early is given up to there.
     """
     states, number = starts.shape[1], inputs.coefficients.shape[2]
     y, status, steps = _integrate_all(
@@ -273,4 +275,5 @@ def integrate(
         np.ascontiguousarray(limit, np.float64),
         int(max_steps),
     )
-    return Solutions(y if status == SUCCESS else np.full_like(y, math.nan), status, steps)
+    whole = status == SUCCESS or partial
+    return Solutions(y if whole else np.full_like(y, math.nan), status, steps)

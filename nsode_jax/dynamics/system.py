@@ -95,7 +95,7 @@ def integrate(
     rtol: float = 1e-9,
     atol: float = 1e-9,
     max_steps: int = 20_000,
-) -> Float[np.ndarray, "time states"] | None:
+) -> Float[np.ndarray, "time states"]:
     """The solution from y0 at t[0]: by DOP853, or LSODA where that would need too many steps.
 
     Args:
@@ -108,7 +108,7 @@ def integrate(
       max_steps: of DOP853; stiff equations need more.
 
     Returns:
-      The states at the times, or None where there is no solution: it blows up, or leaves
+      The states at the times; NaN from where there is no solution: it blows up, or leaves
       the domain of f.
     """
     program = Program.from_expressions(equations)
@@ -122,8 +122,10 @@ def integrate(
         atol=np.full(len(equations), atol),
         limit=np.full(len(equations), math.inf),
         max_steps=max_steps,
+        partial=True,
     )
     if solved.status == TOO_MANY_STEPS and inputs is NO_INPUTS:
-        return solve_system(equations, list(y0), t, rtol=rtol, atol=atol)
-    y = solved.y[0]
-    return y if np.isfinite(y).all() else None
+        by_lsoda = solve_system(equations, list(y0), t, rtol=rtol, atol=atol)
+        if by_lsoda is not None:
+            return by_lsoda
+    return solved.y[0]

@@ -73,7 +73,7 @@ def as_label(name: str) -> str:
 def mathtext(latex: str, plain: str) -> str:
     """A formula in matplotlib's LaTeX, or else as plain text."""
     # Mathtext has no factor by mere juxtaposition: a thin space keeps `2 y` apart.
-    latex = re.sub(r"(?<=[\dy})]) (?=[a-z]|\\(?!cdot))", r"\\,", latex)
+    latex = re.sub(r"(?<=[\dy})]) (?=[a-z]|\\(?![;,]|cdot))", r"\\,", latex)
     formula = f"${latex}$"
     try:
         MathTextParser("path").parse(formula)

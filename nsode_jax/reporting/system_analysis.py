@@ -169,7 +169,11 @@ def _roots(field: _Field, box: Float[np.ndarray, "2 states"]) -> list[Float[np.n
     y = box[0] + spread * size
     # The zero itself, at which many laws rest, and where products have singular slopes.
     y = np.concatenate([y, np.zeros((1, size.size))])
-    scale = np.nanmedian(np.abs(np.where(np.isfinite(f := field(y)), f, np.nan)), axis=0) + 1e-300
+    f = field(y)
+    f = f[np.isfinite(f).all(axis=1)]
+    if not len(f):
+        return []
+    scale = np.median(np.abs(f), axis=0) + 1e-300
     for _ in range(_ITERATIONS):
         y = _newton_step(field, y, size)
     left = np.abs(field(y)) / scale

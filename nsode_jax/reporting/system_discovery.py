@@ -11,11 +11,12 @@ import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.dynamics.dop853_system import Inputs
-from nsode_jax.reporting import system_exports, system_persistence, system_text
+from nsode_jax.reporting import system_exports, system_persistence, system_text, tables
 from nsode_jax.reporting.system_analysis import SystemFixedPoints, find_fixed_points
 from nsode_jax.reporting.system_result import SystemResult
 
 if TYPE_CHECKING:
+    import pandas as pd
     import sympy
     from matplotlib.figure import Figure
 
@@ -36,6 +37,10 @@ class SystemDiscovery(SystemResult):
         if inputs is None and y0 is None and self.system.inputs:
             inputs = self.runs[run].inputs
         return self.best.predict(t, y0, inputs=inputs, run=run)
+
+    def table(self, limit: int | None = None) -> pd.DataFrame:
+        """The candidates, best first, `limit` of them at most; see `tables.systems_table`."""
+        return tables.systems_table(self, limit)
 
     def fixed_points(self) -> SystemFixedPoints:
         """Where the best system rests; see `system_analysis.find_fixed_points`."""
@@ -79,6 +84,12 @@ class SystemDiscovery(SystemResult):
 
     def __str__(self) -> str:
         return system_text.as_text(self)
+
+    def _repr_html_(self) -> str:
+        return system_text.as_html(self)
+
+    def _repr_markdown_(self) -> str:
+        return system_text.as_markdown(self)
 
     def __repr__(self) -> str:
         laws = "; ".join(str(self.best).splitlines())

@@ -59,7 +59,7 @@ def plot(found: SystemResult, path: str | Path | None = None, time_name: str = "
     Raises:
       OSError: if `path` cannot be written.
     """
-    number = len(found.system.observed)
+    number = len(found.system.observed) + len(found.system.inputs)
     planes = has_planes(found)
     figure = new_figure(12.5 if planes else 8.0, max(4.8, 1.7 * number + 1.2))
     if planes:
@@ -87,11 +87,13 @@ def system_mathtext(best: SystemCandidate) -> str:
 def draw_solutions(figure: Figure | SubFigure, found: SystemResult, time_name: str) -> None:
     """A panel for each quantity: its data in all runs, and the fitted solutions.
 
-    The band is the solution give or take two residuals (root mean square).
+    The band is the solution give or take two residuals (root mean square). Inputs are drawn
+    below.
     """
-    best, panels = found.best, _panels(figure, found)
+    best, system = found.best, found.system
+    panels = _panels(figure, len(system.observed) + len(system.inputs))
     drawn = [best.solutions(run, number, TIMES) for number, run in enumerate(found.runs)]
-    for k, (axes, name) in enumerate(zip(panels, found.system.observed, strict=True)):
+    for k, (axes, name) in enumerate(zip(panels, system.observed)):
         values = np.concatenate([run.y[:, k] for run in found.runs])
         noise = 2.0 * best.residuals[k]
         wide = np.isfinite(noise) and noise > _VISIBLE * np.ptp(values)
@@ -107,14 +109,20 @@ def draw_solutions(figure: Figure | SubFigure, found: SystemResult, time_name: s
         for number, run in enumerate(found.runs):
             _draw_points(axes, run.t, run.y[:, k], number, len(found.runs))
         axes.set_ylim(*limits(values, 0.1))
-        last = k == len(panels) - 1
-        finish(axes, as_label(time_name) if last else "", as_label(name))
+        finish(axes, "", as_label(name))
+    below = panels[len(system.observed) :]
+    for k, (axes, name) in enumerate(zip(below, system.inputs, strict=True)):
+        for run in found.runs:
+            t = np.linspace(run.t[0], run.t[-1], TIMES)
+            axes.plot(t, run.inputs(t)[k], color=OTHERS[0], lw=1.6)
+        finish(axes, "", as_label(name))
+    panels[-1].set_xlabel(as_label(time_name), fontsize=12)
     _legend_above(figure, panels)
 
 
 def draw_residuals(figure: Figure | SubFigure, found: SystemResult, time_name: str) -> None:
     """Data minus solution of each quantity over time, and lines at two residuals (RMS)."""
-    panels, left = _panels(figure, found), residuals(found)
+    panels, left = _panels(figure, len(found.system.observed)), residuals(found)
     for k, (axes, name) in enumerate(zip(panels, found.system.observed, strict=True)):
         known = np.concatenate([part[:, k] for part in left])
         known = known[np.isfinite(known)]
@@ -127,13 +135,13 @@ def draw_residuals(figure: Figure | SubFigure, found: SystemResult, time_name: s
             _draw_points(axes, run.t, part[:, k], number, len(found.runs))
         reach = max(np.abs(known).max(initial=0.0), 2.0 * rms)
         axes.set_ylim(*limits(np.array([-reach, reach]), 0.12))
-        last = k == len(panels) - 1
-        finish(axes, as_label(time_name) if last else "", f"{as_label(name)}: data − law")
+        finish(axes, "", f"{as_label(name)}: data − law")
+    panels[-1].set_xlabel(as_label(time_name), fontsize=12)
     _legend_above(figure, panels)
 
 
-def _panels(figure: Figure | SubFigure, found: SystemResult) -> list[Axes]:
-    number = len(found.system.observed)
+def _panels(figure: Figure | SubFigure, number: int) -> list[Axes]:
+    """Above each other, with one axis of time."""
     return list(figure.subplots(number, 1, sharex=True, squeeze=False)[:, 0])
 
 
@@ -226,7 +234,7 @@ def _draw_field(axes: Axes, found: SystemResult) -> list[Line2D]:
     axes.streamplot(x, y, *known, color="0.8", density=1.3, linewidth=0.8, arrowsize=0.8, zorder=1)
     lines = []
     for f, name, colour in zip(field, found.system.states, OTHERS, strict=True):
-        if np.nanmin(f) < 0.0 < np.nanmax(f):
+        if (f < 0.0).any() and (f > 0.0).any():
             axes.contour(x, y, f, levels=[0.0], colors=[colour], linewidths=1.6, zorder=2)
             label = f"d{as_label(name)}/dt = 0"
             lines.append(Line2D([], [], color=colour, lw=1.6, label=label))

@@ -19,7 +19,6 @@ from nsode_jax.reporting.documents import (
 from nsode_jax.reporting.formatting import (
     probability_text,
     r2_text,
-    time_text,
     value_with_error,
 )
 from nsode_jax.reporting.report_parts import (
@@ -52,7 +51,7 @@ from nsode_jax.reporting.system_plot import (
     system_mathtext,
 )
 from nsode_jax.reporting.system_result import SystemCandidate, SystemResult
-from nsode_jax.reporting.system_text import constants_as_shown
+from nsode_jax.reporting.system_text import candidate_table, constants_as_shown, start_text
 
 _PANEL = 2.1
 """Height in inches of each further panel of a picture."""
@@ -146,7 +145,7 @@ def _laws(found: SystemResult, time: str) -> list[Block]:
         what += [f"{velocity} is d{name}/dt" for velocity, name in pairs]
     if system.inputs:
         what.append(f"{', '.join(system.inputs)}: measured, without a law of their own")
-    starts = [_start(best, number) for number in range(min(len(best.starts), MOST_STARTS))]
+    starts = [start_text(best, number) for number in range(min(len(best.starts), MOST_STARTS))]
     more = len(best.starts) - len(starts)
     listed = "; ".join(starts) + (f"; and {more} more" if more else "")
     words = [f"The fitted solution starts at {listed}."]
@@ -166,12 +165,6 @@ def _laws(found: SystemResult, time: str) -> list[Block]:
         Paragraph("With all digits, to be copied:"),
         Code("\n".join(f"{a} = {b.infix}" for a, b in zip(best.left_sides, best.laws))),
     ]
-
-
-def _start(best: SystemCandidate, run: int) -> str:
-    values = zip(best.system.states, best.starts[run], strict=True)
-    states = ", ".join(f"{name} = {value:.5g}" for name, value in values)
-    return f"{states} at t = {time_text(best.start_times[run])}"
 
 
 def _constants(best: SystemCandidate) -> list[Block]:
@@ -213,24 +206,6 @@ def _behaviour(
         *([Paragraph("There is a curve of fixed points too.")] if points.curve else []),
         *planes,
     ]
-
-
-def candidate_table(found: SystemResult, rows: int) -> Table:
-    """The best candidates: rank, probability, R2, complexity and equations."""
-    return Table(
-        ("rank", "probability", "R²", "complexity", "equations"),
-        tuple(
-            (
-                str(rank),
-                probability_text(candidate.probability),
-                r2_text(candidate.r2),
-                str(candidate.complexity),
-                str(candidate).replace("\n", "; "),
-            )
-            for rank, candidate in enumerate(found.candidates[:rows], start=1)
-        ),
-        code=True,
-    )
 
 
 # --- the pictures ------------------------------------------------------------

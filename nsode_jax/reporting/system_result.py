@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -128,7 +129,9 @@ class SystemCandidate:
                 left = rf"\frac{{d^2{symbol}}}{{dt^2}}"
             else:
                 left = rf"\frac{{d{symbol}}}{{dt}}"
-            rows.append((left, law.rounded(digits).latex(digits)))
+            right = law.rounded(digits).latex(digits)
+            # Factors by mere juxtaposition would be one word.
+            rows.append((left, re.sub(r"(?<=[A-Za-z}]) (?=\\mathrm|[A-Za-z])", r" \\, ", right)))
         return rows
 
     def to_sympy(self) -> list[sympy.Basic]:
@@ -164,7 +167,7 @@ class SystemCandidate:
           run: whose fitted solution.
 
         Returns:
-          The states, shape [time, states]; NaN if there is no solution.
+          The states, shape [time, states]; NaN from where the solution ceases to exist.
 
         Raises:
           ValueError: if times, states or inputs are not what they should be.
@@ -190,8 +193,6 @@ class SystemCandidate:
         solved = integrate(
             self.equations, start, elapsed, curves, rtol=_TOLERANCE, atol=_TOLERANCE * scale
         )
-        if solved is None:
-            return np.full((times.size, states), np.nan)
         return solved[-times.size :]
 
     def solutions(

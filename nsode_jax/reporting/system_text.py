@@ -1,9 +1,19 @@
-"""A system of laws in words, for a terminal."""
+"""A system of laws in words: for a terminal, in Markdown and in HTML."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from nsode_jax.reporting.documents import (
+    Block,
+    Bullets,
+    Code,
+    Formula,
+    Paragraph,
+    Table,
+    blocks_to_html,
+    blocks_to_markdown,
+)
 from nsode_jax.reporting.formatting import probability_text, r2_text, time_text, value_with_error
 from nsode_jax.reporting.system_analysis import find_fixed_points, fixed_point_text
 from nsode_jax.reporting.system_result import DIGITS, SystemCandidate, SystemResult
@@ -16,6 +26,48 @@ def as_text(found: SystemResult) -> str:
     """The best system, the table of the next ones, notes."""
     notes = [f"note: {note}" for note in found.notes]
     return "\n".join([system_text(found), "", table_text(found, _SHOWN), *notes])
+
+
+def as_markdown(found: SystemResult) -> str:
+    """The same for a notebook, the best system in LaTeX."""
+    return blocks_to_markdown(_blocks(found, Formula(found.best.latex(), b"", "")))
+
+
+def as_html(found: SystemResult) -> str:
+    """The same in plain tags, which show where LaTeX does not."""
+    return blocks_to_html(_blocks(found, Code(str(found.best))))
+
+
+def _blocks(found: SystemResult, laws: Block) -> list[Block]:
+    points = [fixed_point_text(p, found.system.states) for p in find_fixed_points(found).points]
+    remarks = (
+        *(f"Fixed point: {point}" for point in points),
+        *(f"Note: {note}" for note in found.notes),
+    )
+    return [
+        laws,
+        Paragraph(f"with {start_text(found.best, 0)}, R² = {r2_text(found.best.r2)}"),
+        candidate_table(found, _SHOWN),
+        *([Bullets(remarks)] if remarks else []),
+    ]
+
+
+def candidate_table(found: SystemResult, rows: int) -> Table:
+    """The best candidates: rank, probability, R2, complexity and equations."""
+    return Table(
+        ("rank", "probability", "R²", "complexity", "equations"),
+        tuple(
+            (
+                str(rank),
+                probability_text(candidate.probability),
+                r2_text(candidate.r2),
+                str(candidate.complexity),
+                str(candidate).replace("\n", "; "),
+            )
+            for rank, candidate in enumerate(found.candidates[:rows], start=1)
+        ),
+        code=True,
+    )
 
 
 def table_text(found: SystemResult, rows: int) -> str:
@@ -34,11 +86,7 @@ def table_text(found: SystemResult, rows: int) -> str:
 def system_text(found: SystemResult) -> str:
     """The equations, their start, the constants with standard errors, and fixed points."""
     best = found.best
-    starts = ", ".join(
-        f"{name} = {value:.5g}"
-        for name, value in zip(best.system.states, best.starts[0], strict=True)
-    )
-    lines = [str(best), f"with {starts} at t = {time_text(best.start_times[0])}"]
+    lines = [str(best), f"with {start_text(best, 0)}"]
     lines[-1] += f", R² = {r2_text(best.r2)}"
     if best.segments > 1:
         lines.append(f"fitted in {best.segments} pieces, each with initial values of its own")
@@ -50,8 +98,15 @@ def system_text(found: SystemResult) -> str:
     if points or curve:
         lines.append("fixed points:")
         lines += [f"  {fixed_point_text(point, best.system.states)}" for point in points]
-        lines += ["  and others, which are not isolated"] if curve else []
+        lines += [f"  {'and ' if points else ''}a curve of them"] if curve else []
     return "\n".join(lines)
+
+
+def start_text(best: SystemCandidate, run: int) -> str:
+    """Where the fitted solution of a run starts."""
+    values = zip(best.system.states, best.starts[run], strict=True)
+    states = ", ".join(f"{name} = {value:.5g}" for name, value in values)
+    return f"{states} at t = {time_text(best.start_times[run])}"
 
 
 class Constant(NamedTuple):

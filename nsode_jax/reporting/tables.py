@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsode_jax.reporting.result import Result
+from nsode_jax.reporting.system_result import SystemResult
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +22,9 @@ _FIELDS = (
     "converged",
     "origin",
 )
+
+
+_SYSTEM_FIELDS = ("complexity", "r2", "probability", "score", "converged", "segments")
 
 
 def candidates_table(result: Result, limit: int | None = None) -> pd.DataFrame:
@@ -48,3 +52,25 @@ def candidates_table(result: Result, limit: int | None = None) -> pd.DataFrame:
         for rank, candidate in enumerate(result.candidates[:limit], start=1)
     ]
     return pd.DataFrame(rows, columns=["rank", "formula", *_FIELDS, "on_pareto_front"])
+
+
+def systems_table(found: SystemResult, limit: int | None = None) -> pd.DataFrame:
+    """The candidates of a system, best first.
+
+    Returns:
+      A row per candidate: its `rank` from 1, the equations rounded for display, a column for
+      each by its left side, and attributes of `SystemCandidate`.
+    """
+    import pandas as pd
+
+    rows = []
+    for rank, candidate in enumerate(found.candidates[:limit], start=1):
+        laws = zip(candidate.left_sides, candidate.rounded(), strict=True)
+        rows.append(
+            {
+                "rank": rank,
+                **{left: law.infix for left, law in laws},
+                **{name: getattr(candidate, name) for name in _SYSTEM_FIELDS},
+            }
+        )
+    return pd.DataFrame(rows)

@@ -11,16 +11,15 @@ import numpy as np
 
 from nsode_jax.dynamics.system import System
 from nsode_jax.expressions.constants import exponent_constants, linear_constants
-from nsode_jax.expressions.expression import Expression, ExpressionError
-from nsode_jax.expressions.operators import OPERATORS
+from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import USER, Origin
 from nsode_jax.fitting.least_squares import InitialGuess, fit_laws, initial_guesses
 from nsode_jax.fitting.programs import fits
 from nsode_jax.fitting.regression import Regression
 from nsode_jax.search.population import Draft
 from nsode_jax.search.variants import canonical_or_none
+from nsode_jax.selection.named_formula import NamedFormula
 
-_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*", re.ASCII)
 _ORIGIN = Origin(USER)
 _FACTORS = (0.1, 1.0, 10.0)
 """Of the size of the data: where thresholds begin that were not given."""
@@ -112,19 +111,11 @@ def _draft(law: Expression, error: float) -> Draft:
 
 def _read(text: str, variables: tuple[str, ...]) -> tuple[Expression, bool]:
     """A law with numbers in place of its named constants, and whether there are any."""
-    known = {*variables, *OPERATORS, "pi", "ln"}
-    names = [name for name in dict.fromkeys(_NAME.findall(text)) if name not in known]
-    # A constant may have a name that a variable cannot, such as c.
-    symbols = {name: f"constant_{i}_{name}" for i, name in enumerate(names)}
-    renamed = _NAME.sub(lambda match: symbols.get(match[0], match[0]), text)
     try:
-        read = Expression.from_infix(renamed, (*variables, *symbols.values()))
-    except ExpressionError as error:
-        # An error names the symbol that it was given.
-        reason = re.sub(r"constant_\d+_", "", str(error))
+        formula = NamedFormula.parse(text, variables)
+    except ValueError as error:
+        # It names the text that was read, with numbers for names, and a place in it.
+        reason = re.sub(r" at \d+$", "", str(error).rpartition(": ")[2])
         raise ValueError(f"{text!r} is no law: {reason}") from None
-    values: dict[str | float, float] = {
-        symbol: _ANY + 0.1 * i for i, symbol in enumerate(symbols.values())
-    }
-    prefix = tuple(values.get(token, token) for token in read.prefix)
-    return Expression(prefix, variables), bool(names)
+    law = formula.with_values([_ANY + 0.1 * i for i in range(len(formula.names))])
+    return law, bool(formula.names)

@@ -45,27 +45,22 @@ class SubsetSearch:
     """All subsets of some terms that were looked at, with their scores."""
 
     def __init__(self, form: Regression, terms: Sequence[Prefix], variables: tuple[str, ...]):
-        self._form, self._variables = form, variables
-        columns, self.terms, self._costs = [], [], []
-        for term in terms:
-            with np.errstate(all="ignore"):
-                values = sum_of([term], [1.0], variables).evaluate(*form.nodes)
-                column = form.operator @ values
-            size = float(np.linalg.norm(column)) if np.isfinite(values).all() else math.nan
-            if 1e-12 < size < 1e100:
-                columns.append(column / size)
-                self.terms.append(term)
-                weighted = sum_of([term], [0.123], variables)
-                price = equation_score(weighted, 1.0, form.count, form.floor)
-                self._costs.append(price - float(misfit(1.0, form.count, form.floor)) + 3.0)
-        design = np.array(columns).T.reshape(len(form.target), -1)
+        self._form = form
+        values = _values(form, terms, variables)
+        with np.errstate(all="ignore"):
+            columns = form.operator @ values
+        size = np.linalg.norm(columns, axis=0)
+        known = np.flatnonzero((size > 1e-12) & (size < 1e100))
+        self.terms = [terms[i] for i in known.tolist()]
+        self._size, self._columns = size[known], columns[:, known] / size[known]
+        exact = float(misfit(1.0, form.count, form.floor))
+        self._cost = np.array([_price(form, term, variables) - exact + 3.0 for term in self.terms])
         # Only what the terms span is ever asked for.
-        q, self._design = np.linalg.qr(design)
+        q, self._design = np.linalg.qr(self._columns)
         self._target = q.T @ form.target
         self._rest = form.remainder + max(
             float(form.target @ form.target - self._target @ self._target), 0.0
         )
-        self._cost = np.array(self._costs)
         self.scores: dict[Subset, float] = {}
 
     def run(self, config: SparseConfig) -> None:
@@ -111,17 +106,11 @@ class SubsetSearch:
     def error(self, subset: Subset) -> tuple[Float[np.ndarray, " terms"], float]:
         """Coefficients of the terms in their order, and the relative residual."""
         members = sorted(subset)
-        with np.errstate(all="ignore"):
-            values = [
-                sum_of([self.terms[i]], [1.0], self._variables).evaluate(*self._form.nodes)
-                for i in members
-            ]
-        design = self._form.operator @ np.array(values).T
-        size = np.linalg.norm(design, axis=0)
-        found, *_ = np.linalg.lstsq(design / size, self._form.target, rcond=1e-13)
-        left = self._form.target - design / size @ found
+        design = self._columns[:, members]
+        found, *_ = np.linalg.lstsq(design, self._form.target, rcond=1e-13)
+        left = self._form.target - design @ found
         square = float(left @ left) + self._form.remainder
-        return found / size, math.sqrt(square / self._form.count)
+        return found / self._size[members], math.sqrt(square / self._form.count)
 
     def _value(self, square: float, cost: float) -> float:
         rms = math.sqrt(max(square + self._rest, 0.0) / self._form.count)
@@ -165,3 +154,20 @@ class SubsetSearch:
         for _ in range(len(self.terms) - 1):
             found = {subset - {gone} for subset in beam for gone in subset}
             beam = heapq.nsmallest(max(config.width // 4, 2), found, key=self.score)
+
+
+def _values(
+    form: Regression, terms: Sequence[Prefix], variables: tuple[str, ...]
+) -> Float[np.ndarray, "nodes terms"]:
+    """The terms along the data; zeros where one is not finite everywhere, and cannot be used."""
+    values = np.zeros((np.shape(form.nodes)[-1], len(terms)))
+    for i, term in enumerate(terms):
+        along = sum_of([term], [1.0], variables).evaluate(*np.atleast_2d(form.nodes))
+        if np.isfinite(along).all():
+            values[:, i] = along
+    return values
+
+
+def _price(form: Regression, term: Prefix, variables: tuple[str, ...]) -> float:
+    """What an equation of this term alone would score that explains nothing."""
+    return equation_score(sum_of([term], [0.123], variables), 1.0, form.count, form.floor)

@@ -10,10 +10,14 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.expressions.operators import CONSTANT, NEGATIVE_CONSTANT, OPERATORS, VARIABLE
+from nsode_jax.expressions.operators import (
+    CONSTANT,
+    NEGATIVE_CONSTANT,
+    OPERATORS,
+    VARIABLES,
+)
 
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*", re.ASCII)
-_KNOWN = {VARIABLE, "pi", "ln", *OPERATORS}
 _MARK = 1e50
 """A formula is read with the number `_MARK * (1 + i / 64)` in place of name i."""
 
@@ -22,26 +26,29 @@ _MOST_NAMES = 64
 
 @dataclasses.dataclass(frozen=True)
 class NamedFormula:
-    """A right-hand side f(y) with named constants.
+    """A right-hand side with named constants: f(y), or f of several variables.
 
     Attributes:
       text: the formula as it was written.
       names: of the constants, in the order of their first place in the text.
       template: prefix notation, an index into `names` where a constant stands.
+      variables: of the formula.
     """
 
     text: str
     names: tuple[str, ...]
     template: tuple[str | float | int, ...]
+    variables: tuple[str, ...] = VARIABLES
 
     @classmethod
-    def parse(cls, text: str) -> NamedFormula:
-        """Reads a formula: whatever is neither y, pi nor a function is a constant's name.
+    def parse(cls, text: str, variables: tuple[str, ...] = VARIABLES) -> NamedFormula:
+        """Reads a formula: what is neither a variable, pi nor a function is a constant's name.
 
         Raises:
           ExpressionError: if it cannot be read; nothing in the text is executed.
         """
-        found = dict.fromkeys(name for name in _NAME.findall(text) if name not in _KNOWN)
+        known = {*variables, "pi", "ln", *OPERATORS}
+        found = dict.fromkeys(name for name in _NAME.findall(text) if name not in known)
         names = tuple(found)
         if len(names) > _MOST_NAMES:
             raise ValueError(f"more than {_MOST_NAMES} names in {text!r}")
@@ -49,8 +56,8 @@ class NamedFormula:
         # In parentheses, so that a minus in front is an operator and no sign of the number.
         marked = _NAME.sub(lambda m: f"({marks[m[0]]!r})" if m[0] in marks else m[0], text)
         places: dict[str | float, int] = {mark: i for i, mark in enumerate(marks.values())}
-        prefix = Expression.from_infix(marked).prefix
-        return cls(text, names, tuple(places.get(token, token) for token in prefix))
+        prefix = Expression.from_infix(marked, variables).prefix
+        return cls(text, names, tuple(places.get(token, token) for token in prefix), variables)
 
     @classmethod
     def of(cls, law: Expression, free: Bool[np.ndarray, " constants"]) -> NamedFormula:
@@ -75,9 +82,8 @@ class NamedFormula:
             values = [values[name] for name in self.names]
         if len(values) != len(self.names):
             raise ValueError(f"{self.text} has {len(self.names)} constants, got {len(values)}")
-        return Expression(
-            tuple(float(values[t]) if isinstance(t, int) else t for t in self.template)
-        )
+        prefix = tuple(float(values[t]) if isinstance(t, int) else t for t in self.template)
+        return Expression(prefix, self.variables)
 
     def evaluate(
         self, values: Sequence[float] | Float[np.ndarray, " names"], y: Float[np.ndarray, "..."]
