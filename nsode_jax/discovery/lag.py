@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.expressions.expression import Expression
+from nsode_jax.expressions.canonical import TimeLimitExceeded
+from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.fitting.beginning import ends_of_beginning
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import NAMED, Fit, Origin
 from nsode_jax.fitting.integral import integral_form
 from nsode_jax.fitting.regression import Regression
+from nsode_jax.fitting.scaling import AffineView
 from nsode_jax.fitting.trajectory_fitting import fit_trajectories
+from nsode_jax.reporting.formatting import time_text
 from nsode_jax.search.population import draft_laws
 from nsode_jax.search.sources import Proposal
 from nsode_jax.selection.score import SYSTEMATIC, residual_floor, score
@@ -32,6 +36,7 @@ _PRICE = 8.0
 """Score of a lag phase: one series in fifty has one. Of 192 simulated laws without a lag, with
 noise, it was claimed of none."""
 
+_DIGITS = 4
 _FEWEST, _FEWEST_LEFT = 3, 6
 """Observations of a lag, and of each series after it."""
 
@@ -84,6 +89,35 @@ def lag_phase(data: Dataset, form: Regression, best: Fit) -> Lag | None:
                 later = float(times[times > until].min())
                 found = Lag(until, later, lagging, fit)
     return found
+
+
+def lag_note(
+    data: Dataset, form: Regression, best: Fit, units: AffineView, starts: Sequence[float]
+) -> tuple[str, ...]:
+    """A sentence on the lag phase, if there is one, for the person with the data.
+
+    Args:
+      data: the series, in working units.
+      form: the same, prepared for fitting.
+      best: the best law of them.
+      units: working units.
+      starts: the first time of each series.
+    """
+    if data.frame is not None or len(set(starts)) > 1 or best.diverged:
+        return ()
+    lag = lag_phase(data, form, best)
+    if lag is None:
+        return ()
+    try:
+        law = units.restore(lag.fit.expression).rounded(_DIGITS)
+    except (ExpressionError, TimeLimitExceeded):
+        return ()
+    until, later = (time_text(starts[0] + units.c * time) for time in (lag.until, lag.later))
+    return (
+        f"A lag phase of {lag.count} points (until {until}), then dy/dt = {law.infix}, is likelier "
+        f"than the best law of the whole series. To find the law of what follows, try --from "
+        f"{later} (in Python, the times from there on).",
+    )
 
 
 def _without(series: Trajectory, until: float) -> tuple[Trajectory, float]:

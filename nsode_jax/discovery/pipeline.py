@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from nsode_jax.discovery.lag import lag_phase
+from nsode_jax.discovery.lag import lag_note
 from nsode_jax.discovery.measurement_errors import judged_by_their_errors
 from nsode_jax.discovery.series import read_series
 from nsode_jax.discovery.weighting import weighting
@@ -38,7 +38,6 @@ from nsode_jax.fitting.scaling import AffineView, working_units
 from nsode_jax.fitting.trajectory_fitting import covariance, linearized
 from nsode_jax.reporting.diagnostics import diagnose
 from nsode_jax.reporting.discovery import Discovery
-from nsode_jax.reporting.formatting import time_text
 from nsode_jax.reporting.result import Candidate
 from nsode_jax.search.effort import EFFORTS, SOURCES, Effort, RefineConfig
 from nsode_jax.search.enumeration import EnumerationSource
@@ -172,7 +171,7 @@ def discover(
         best = [Proposal(fit.expression, fit.origin) for fit, _ in ranked]
         ranked = search(weighted, data_form(weighted), proposals[: len(own)] + best)
     final = data if noise is None else with_noise(data, noise)
-    lag = _lag_note(final, ranked, units, starts)
+    lag = lag_note(final, data_form(final), ranked[0][0], units, starts) if ranked else ()
     ranked = _in_given_units(ranked, units)
     if not ranked or ranked[0][0].diverged:
         raise DiscoveryError(
@@ -189,28 +188,6 @@ def discover(
     notes = (*notes, *more, *remarks, *([told] if told else []), *lag)
     notes += diagnose(found, trajectories, lag_known=bool(lag))
     return Discovery(found, trajectories, notes, time.monotonic() - started, tried)
-
-
-def _lag_note(
-    data: Dataset,
-    ranked: Sequence[tuple[Fit, float]],
-    units: AffineView,
-    starts: Sequence[float],
-) -> tuple[str, ...]:
-    """A sentence where a common law after a lag phase is likelier than the best law."""
-    if data.frame is not None or len(set(starts)) > 1 or not ranked or ranked[0][0].diverged:
-        return ()
-    lag = lag_phase(data, data_form(data), ranked[0][0])
-    law = [] if lag is None else _in_given_units([(lag.fit, 0.0)], units)
-    if lag is None or not law:
-        return ()
-    until, later = (starts[0] + units.c * time for time in (lag.until, lag.later))
-    return (
-        f"A lag phase of {lag.count} points (until {time_text(until)}), then dy/dt = "
-        f"{law[0][0].expression.rounded(4).infix}, is likelier than the best law of the whole "
-        f"series. To find the law of what follows, try --from {time_text(later)} (in Python, the "
-        "times from there on).",
-    )
 
 
 def _proposed(
