@@ -33,7 +33,10 @@ def component_forms(data: Observations) -> tuple[Regression, ...]:
     nodes = np.concatenate(
         [data.points(run, times) for run, (times, _) in zip(data.runs, parts)], axis=1
     )
-    operators, targets, start = [], [], 0
+    number = len(data.system.observed)
+    operators: list[list[np.ndarray]] = [[] for _ in range(number)]
+    targets: list[list[np.ndarray]] = [[] for _ in range(number)]
+    start = 0
     for run, (times, weights) in zip(data.runs, parts):
         # (t_i - s)^(order - 1) ds: Cauchy's formula for repeated integrals.
         elapsed = np.maximum(run.t[:, None] - times, 0.0)
@@ -41,25 +44,26 @@ def component_forms(data: Observations) -> tuple[Regression, ...]:
         block = np.zeros((len(run), nodes.shape[1]))
         block[:, start : start + times.size] = kernel
         start += times.size
-        free = _free_constants(run, data.system.order)
-        operators.append(block - free @ (free.T @ block))
-        targets.append(run.y - free @ (free.T @ run.y))
-    operator, target = np.concatenate(operators), np.concatenate(targets)
+        for k in range(number):
+            counts = run.weights[:, k]
+            free = _free_constants(run, data.system.order, counts)
+            for kept, rows in ((operators[k], block), (targets[k], run.y[:, k])):
+                weighted = (counts * rows.T).T
+                kept.append(weighted - free @ (free.T @ weighted))
     starts = tuple(tuple(run.states(run.t[:1], data.system.order)[:, 0]) for run in data.runs)
+    floors = np.where(data.noise < 1e-3 * data.spread, data.noise / data.spread, 0.0)
     return tuple(
         Regression(
             nodes,
-            operator / spread,
-            column / spread,
+            np.concatenate(operators[k]) / spread,
+            np.concatenate(targets[k]) / spread,
             remainder=0.0,
             count=data.count,
-            floor=max(INTERPOLATION_FLOOR, float(noise / spread) if noise < 1e-3 * spread else 0.0),
+            floor=max(INTERPOLATION_FLOOR, float(floors[k])),
             exact=False,
             y0s=tuple(start[k] for start in starts),
         )
-        for k, (column, spread, noise) in enumerate(
-            zip(target.T, data.spread, data.noise, strict=True)
-        )
+        for k, spread in enumerate(data.spread)
     )
 
 
@@ -72,7 +76,9 @@ def _quadrature(
     return (run.t[:-1, None] + half * (1 + points)).ravel(), (half * weights).ravel()
 
 
-def _free_constants(run: Run, order: int) -> Float[np.ndarray, "time order"]:
-    """An orthonormal basis of what the constants of integration add."""
+def _free_constants(
+    run: Run, order: int, weights: Float[np.ndarray, " time"]
+) -> Float[np.ndarray, "time order"]:
+    """An orthonormal basis of what the constants of integration add, weighted."""
     elapsed = run.t - run.t.mean()
-    return np.linalg.qr(np.vander(elapsed, order))[0]
+    return np.linalg.qr(weights[:, None] * np.vander(elapsed, order))[0]

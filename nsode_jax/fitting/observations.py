@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from nsode_jax.dynamics.dop853_system import Inputs
 from nsode_jax.dynamics.system import System, measured_inputs
-from nsode_jax.fitting.smoothing import smooth_curve
+from nsode_jax.fitting.smoothing import proportional_weights, smooth_curve
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -42,12 +42,21 @@ class Run:
         return measured_inputs(self.t, self.u)
 
     @functools.cached_property
+    def weights(self) -> Float[np.ndarray, "time observed"]:
+        """What residuals are multiplied by: less where noise is seen to grow with the values.
+
+        Of mean square 1 for each quantity.
+        """
+        return np.stack([proportional_weights(self.t, column) for column in self.y.T], axis=1)
+
+    @functools.cached_property
     def _curves(self) -> list:
-        return [smooth_curve(self.t, column) for column in self.y.T]
+        columns = zip(self.y.T, self.weights.T, strict=True)
+        return [smooth_curve(self.t, column, weights) for column, weights in columns]
 
     @property
     def noise(self) -> Float[np.ndarray, " observed"]:
-        """How far the values are from the curves through them, in units of y."""
+        """How far the values are from the curves through them, weighted, in units of y."""
         return np.array([noise for _, noise in self._curves])
 
     def states(self, t: Float[np.ndarray, " time"], order: int) -> Float[np.ndarray, "states time"]:
@@ -74,8 +83,11 @@ class Observations:
 
     @functools.cached_property
     def spread(self) -> Float[np.ndarray, " observed"]:
-        """Standard deviation of each quantity about its mean in each run."""
-        squares = sum(((run.y - run.y.mean(axis=0)) ** 2).sum(axis=0) for run in self.runs)
+        """Standard deviation of each quantity about its mean in each run, weighted."""
+        squares = np.zeros(self.runs[0].y.shape[1])
+        for run in self.runs:
+            mean = np.average(run.y, axis=0, weights=run.weights**2)
+            squares += ((run.weights * (run.y - mean)) ** 2).sum(axis=0)
         return np.sqrt(squares / self.count)
 
     @functools.cached_property

@@ -50,8 +50,8 @@ class SystemFit:
     Attributes:
       laws: the right-hand sides that were looked for.
       states: fitted at the first time of each segment, those of a run one after the other.
-      residuals: root mean square of solution minus data per quantity, in its units; inf if
-        there is no solution.
+      residuals: root mean square of solution minus data per quantity, weighted, in its units;
+        inf if there is no solution.
       segments: into how many pieces each run was cut, 1 if it was not.
       converged: whether the fit met its tolerance.
       ties: constants that are shared.
@@ -171,6 +171,10 @@ class _Segment:
     def y(self) -> Float[np.ndarray, "time observed"]:
         return self.run.y[self.rows]
 
+    @property
+    def weights(self) -> Float[np.ndarray, "time observed"]:
+        return self.run.weights[self.rows]
+
 
 class _Problem:
     """Residuals as a function of relative constants and initial states of the segments."""
@@ -245,7 +249,7 @@ class _Problem:
         with np.errstate(all="ignore"):
             left = np.concatenate(
                 [
-                    ((y - segment.y) / self.noise).ravel()
+                    (segment.weights * (y - segment.y) / self.noise).ravel()
                     for y, segment in zip(parts, self.segments, strict=True)
                 ]
             )
@@ -257,12 +261,12 @@ class _Problem:
         return left
 
     def residuals_of(self, parameters: Float[np.ndarray, " parameters"]) -> np.ndarray:
-        """Root mean square per quantity, in its units; inf without a solution."""
+        """Weighted root mean square per quantity, in its units; inf without a solution."""
         if not math.isfinite(self.best_rms):
             return np.full(self.observed, math.inf)
         self.work = math.inf
         parts = [solved[0] for solved in self._solve(parameters, derivatives=False)]
-        left = np.concatenate([y - segment.y for y, segment in zip(parts, self.segments)])
+        left = np.concatenate([s.weights * (y - s.y) for y, s in zip(parts, self.segments)])
         return np.sqrt(np.mean(left**2, axis=0))
 
     def jacobian(self, parameters: Float[np.ndarray, " parameters"]) -> np.ndarray:
@@ -270,7 +274,7 @@ class _Problem:
         row, number, states = 0, self.free.size, self.start_states.shape[1]
         for i, solved in enumerate(self._solve(parameters, derivatives=True)):
             # [copies, time, observed] --> [time * observed, copies]
-            slopes = (solved[1:] - solved[0]) / self.noise / _STEP
+            slopes = self.segments[i].weights * (solved[1:] - solved[0]) / self.noise / _STEP
             slopes = slopes.reshape(len(slopes), -1).T
             rows = slice(row, row + len(slopes))
             jacobian[rows, :number] = slopes[:, :number]
