@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.expressions.operators import OPERATORS, VARIABLE
+from nsode_jax.expressions.operators import OPERATORS, VARIABLES
 
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*", re.ASCII)
 _MARK = 1e50
@@ -33,10 +33,10 @@ class NamedFormula:
     text: str
     names: tuple[str, ...]
     template: tuple[str | float | int, ...]
-    variables: tuple[str, ...] = (VARIABLE,)
+    variables: tuple[str, ...] = VARIABLES
 
     @classmethod
-    def parse(cls, text: str, variables: tuple[str, ...] = (VARIABLE,)) -> NamedFormula:
+    def parse(cls, text: str, variables: tuple[str, ...] = VARIABLES) -> NamedFormula:
         """Reads a formula: what is neither a variable, pi nor a function is a constant's name.
 
         Raises:
