@@ -16,6 +16,7 @@ from nsode_jax.fitting.observations import Observations
 from nsode_jax.fitting.progress import Progress, silent
 from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.shooting import SystemFit, covariance
+from nsode_jax.fitting.system_noise import with_growing_noise
 from nsode_jax.reporting.system_discovery import SystemDiscovery
 from nsode_jax.reporting.system_result import SystemCandidate
 from nsode_jax.search.combine import CombineConfig, SystemSearch
@@ -28,6 +29,8 @@ from nsode_jax.selection.score import posterior_probabilities
 
 _RETURNED = 30
 _WITH_UNCERTAINTY = 10
+_CARRIED = 5
+"""So many systems, the best, are fitted again when it is known how precise values are."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,14 +111,19 @@ def discover_system(
         order=order,
     )
     own = [OwnSystem.parse(text, data.system) for text in _listed(candidates)]
-    forms = component_forms(data)
-    drafts = _drafts(data, forms, work, restriction, progress)
-    search = SystemSearch(data, drafts, work.combine)
+    search, ranked, unsolved = _searched(data, own, work, restriction, progress)
+    seen = with_growing_noise(data, ranked[0][0]) if ranked else None
+    if seen is not None:
+        data, growing = seen
+        notes.append(
+            f"The noise of {' and '.join(growing)} grows with the values; values count by their "
+            "precision, and so they do in R2."
+        )
+        best = [OwnSystem.of(fit.laws, fit.origins) for fit, _ in ranked[:_CARRIED]]
+        search, ranked, unsolved = _searched(data, [*own, *best], work, restriction, progress)
     for each in own:
-        progress("fitting laws of your own", 0.0)
-        if not search.try_own(each.drafts(forms)):
+        if each.text in unsolved:
             notes.append(f"Your laws {each.text!r} have no solution near the data.")
-    ranked = [(fit, score) for fit, score in search.run(progress) if not fit.diverged]
     if not ranked:
         raise DiscoveryError("No system of laws was found that has a solution near the data.")
     # What was asked for is shown, however it ranks.
@@ -123,6 +131,26 @@ def discover_system(
     found = as_candidates(data, [*ranked[:_RETURNED], *more])
     notes += _remarks(found[0])
     return SystemDiscovery(found, data.runs, tuple(notes), time.monotonic() - started)
+
+
+def _searched(
+    data: Observations,
+    own: Sequence[OwnSystem],
+    work: SystemEffort,
+    restriction: Restriction,
+    progress: Progress,
+) -> tuple[SystemSearch, list[tuple[SystemFit, float]], set[str]]:
+    """Systems that have solutions, best first, and which of those asked for have none."""
+    forms = component_forms(data)
+    drafts = _drafts(data, forms, work, restriction, progress)
+    search = SystemSearch(data, drafts, work.combine)
+    unsolved = set()
+    for each in own:
+        progress("fitting laws of your own", 0.0)
+        if not search.try_own(each.drafts(forms)):
+            unsolved.add(each.text)
+    ranked = [(fit, score) for fit, score in search.run(progress) if not fit.diverged]
+    return search, ranked, unsolved
 
 
 def _drafts(

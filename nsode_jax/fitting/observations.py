@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from nsode_jax.dynamics.dop853_system import Inputs
 from nsode_jax.dynamics.system import System, measured_inputs
-from nsode_jax.fitting.smoothing import proportional_weights, smooth_curve
+from nsode_jax.fitting.smoothing import smooth_curve
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -22,11 +22,14 @@ class Run:
       t: strictly increasing times.
       y: measured values, finite.
       u: measured inputs at these times, finite.
+      noise_sizes: standard deviations of the values relative to each other; None where all
+        values of a quantity are equally precise.
     """
 
     t: Float[np.ndarray, " time"]
     y: Float[np.ndarray, "time observed"]
     u: Float[np.ndarray, "time inputs"]
+    noise_sizes: Float[np.ndarray, "time observed"] | None = None
 
     def __len__(self) -> int:
         return self.t.size
@@ -43,11 +46,11 @@ class Run:
 
     @functools.cached_property
     def weights(self) -> Float[np.ndarray, "time observed"]:
-        """What residuals are multiplied by: less where noise is seen to grow with the values.
-
-        Of mean square 1 for each quantity.
-        """
-        return np.stack([proportional_weights(self.t, column) for column in self.y.T], axis=1)
+        """What residuals are multiplied by, of mean square 1 for each quantity."""
+        if self.noise_sizes is None:
+            return np.ones_like(self.y)
+        weights = 1 / self.noise_sizes
+        return weights / np.sqrt(np.mean(weights**2, axis=0))
 
     @functools.cached_property
     def _curves(self) -> list:

@@ -120,6 +120,15 @@ def fit_system(
     return SystemFit(fitted, states, residuals, segments, converged, ties, tuple(origins))
 
 
+def solutions_of(data: Observations, fit: SystemFit) -> list[Float[np.ndarray, "time observed"]]:
+    """The fitted values of the quantities of each run, NaN where there is no solution."""
+    problem = _Problem(data, fit.laws, fit.ties, fit.segments, fit.states)
+    problem.work = math.inf
+    parts = [solved[0] for solved in problem._solve(problem.start(), derivatives=False)]
+    number = fit.segments
+    return [np.concatenate(parts[i : i + number]) for i in range(0, len(parts), number)]
+
+
 def covariance(
     data: Observations, fit: SystemFit
 ) -> Float[np.ndarray, "constants constants"] | None:

@@ -130,18 +130,6 @@ def is_clean(t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"]) -> bo
     return bool(np.median(noise) <= _CLEAN_NEIGHBOURS * y.std())
 
 
-_FEWEST_TO_TELL = 20
-"""Points that tell how noise grows."""
-
-_LEAST_SIZE = 0.05
-"""Of the largest value: noise does not fall below what belongs to it."""
-
-_LEAST_RANGE = 1.5
-_CONVINCING, _CONVINCING_FEW = 7.0, 160.0
-"""Twice a logarithm of likelihoods, and what is divided by the number of points and added: in
-noise of one size it is exceeded in 2% of series at most, of 20 to 150 points."""
-
-
 def smooth_curve(
     t: Float[np.ndarray, " time"],
     y: Float[np.ndarray, " time"],
@@ -172,35 +160,6 @@ def smooth_curve(
     if error < _FORETOLD * left:  # Few points for steep data, whose neighbours know better.
         return make_interp_spline(t, y, k=2 * half - 1), error
     return CubicSpline(t, smoothed, bc_type="natural"), left
-
-
-def proportional_weights(
-    t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"]
-) -> Float[np.ndarray, " time"]:
-    """How much values count: by their size where the noise grows with it, else all alike.
-
-    What a smooth curve leaves must be told far better by noise that is proportional to the
-    curve than by noise of one size.
-
-    Returns:
-      Weights, shape [time], of mean square 1.
-    """
-    same = np.ones(t.size)
-    curve, noise = smooth_curve(t, y)
-    left = y - curve(t)
-    if noise <= _CLEAN * y.std() or t.size < _FEWEST_TO_TELL:
-        return same
-    size = np.abs(curve(t))
-    size = np.sqrt(size**2 + (_LEAST_SIZE * size.max()) ** 2)
-    if size.max() < _LEAST_RANGE * size.min():
-        return same
-    # Twice the logarithm of how much likelier the residuals are in noise of one size.
-    constant = t.size * np.log(np.mean(left**2))
-    growing = t.size * np.log(np.mean((left / size) ** 2)) + 2 * np.log(size).sum()
-    if constant - growing < _CONVINCING + _CONVINCING_FEW / t.size:
-        return same
-    weights = 1 / size
-    return weights / np.sqrt(np.mean(weights**2))
 
 
 def _left_out_error(

@@ -37,11 +37,19 @@ class OwnSystem:
       text: as it was written.
       laws: the right-hand sides; where a constant had a name, any number.
       named: whether there are such constants in each.
+      origins: where the laws came from.
     """
 
     text: str
     laws: tuple[Expression, ...]
     named: tuple[bool, ...]
+    origins: tuple[Origin, ...] = ()
+
+    @classmethod
+    def of(cls, laws: Sequence[Expression], origins: Sequence[Origin]) -> OwnSystem:
+        """A system that was found before."""
+        text = "; ".join(law.infix for law in laws)
+        return cls(text, tuple(laws), (False,) * len(laws), tuple(origins))
 
     @classmethod
     def parse(cls, text: str, system: System) -> OwnSystem:
@@ -73,23 +81,25 @@ class OwnSystem:
           forms: of the equations.
         """
         return [
-            _drafts(form, law, named)
-            for form, law, named in zip(forms, self.laws, self.named, strict=True)
+            _drafts(form, law, named, origin)
+            for form, law, named, origin in zip(
+                forms, self.laws, self.named, self.origins or (_ORIGIN,) * len(forms), strict=True
+            )
         ]
 
 
-def _drafts(form: Regression, law: Expression, named: bool) -> list[Draft]:
+def _drafts(form: Regression, law: Expression, named: bool, origin: Origin) -> list[Draft]:
     """The law with its constants, if they are given, and as fitted to the regression."""
     guesses = [guess for guess in _guesses(form, law, named) if fits(law, guess.free)]
     constants, errors = fit_laws(form, guesses)
     fitted: dict[tuple[str, ...], Draft] = {}
     for guess, values, error in zip(guesses, constants, errors, strict=True):
         if math.isfinite(error) and np.isfinite(values).all():
-            draft = _draft(guess.expression.skeleton.with_constants(values), float(error))
+            draft = _draft(guess.expression.skeleton.with_constants(values), float(error), origin)
             alike = tuple(f"{constant:.2g}" for constant in draft.expression.constants)
             fitted.setdefault(alike, draft)
     best = sorted(fitted.values(), key=lambda draft: draft.error)[:_MOST_STARTS]
-    given = [] if named and best else [_draft(law, math.nan)]
+    given = [] if named and best else [_draft(law, math.nan, origin)]
     return [*given, *best]
 
 
@@ -105,8 +115,8 @@ def _guesses(form: Regression, law: Expression, named: bool) -> Iterator[Initial
         yield from initial_guesses(law.skeleton.with_constants(start))
 
 
-def _draft(law: Expression, error: float) -> Draft:
-    return Draft(canonical_or_none(law) or law, error, math.nan, _ORIGIN)
+def _draft(law: Expression, error: float, origin: Origin) -> Draft:
+    return Draft(canonical_or_none(law) or law, error, math.nan, origin)
 
 
 def _read(text: str, variables: tuple[str, ...]) -> tuple[Expression, bool]:

@@ -75,12 +75,14 @@ def system_score(data: Observations, fit: SystemFit) -> float:
     if fit.diverged:
         return math.inf
     floors = np.where(data.noise < 1e-3 * data.spread, data.noise / data.spread, 0.0)
+    # The initial values of the runs are parameters of all systems alike.
+    counted = max(data.count - len(data.runs), 1) / data.count
     total = 0.0
     for law, left, spread, floor in zip(
         fit.laws, fit.residuals, data.spread, np.maximum(floors, FLOOR), strict=True
     ):
-        total += equation_score(law, float(left / spread), data.count, float(floor))
-        total += smallness(data, law)
+        total += counted * float(misfit(left / spread, data.count, float(floor)))
+        total += equation_cost(law, data.count) + smallness(data, law)
     costs = {shared.tie: shared.cost for shared in shared_terms(fit.laws)}
     for tie in fit.ties:
         total -= math.log(data.count) + NUMBER_COST
