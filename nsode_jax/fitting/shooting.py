@@ -30,6 +30,7 @@ _TOLERANCE = 1e-7
 _MAX_STEPS = 3000
 _MOST_WORK = 400_000
 """Steps of the solver, times solutions that take them, that one fit may cost."""
+_REWEIGHTED = 2
 _STEP = 1e-6
 _FAR = 30.0
 """A solution so many times farther out than the data has failed."""
@@ -86,6 +87,7 @@ def fit_system(
     stopping: Stopping,
     segments: int = 1,
     states: Float[np.ndarray, "segments states"] | None = None,
+    noise: Float[np.ndarray, " observed"] | None = None,
 ) -> SystemFit:
     """Fits all constants and initial values, from the constants of the laws.
 
@@ -97,8 +99,10 @@ def fit_system(
       stopping: tolerance and limit of the iterations.
       segments: into how many pieces each run is cut.
       states: at the first time of each segment, to start from; smoothed, if left out.
+      noise: standard deviations of the quantities, by which their residuals are weighed
+        against each other; by the smooth curves, if left out.
     """
-    problem = _Problem(data, laws, ties, segments, states)
+    problem = _Problem(data, laws, ties, segments, states, noise)
     start = problem.start()
     converged = False
     try:
@@ -118,6 +122,31 @@ def fit_system(
     states = problem.states(problem.best)
     residuals = problem.residuals_of(problem.best)
     return SystemFit(fitted, states, residuals, segments, converged, ties, tuple(origins))
+
+
+def refitted(
+    data: Observations, fit: SystemFit, stopping: Stopping, ties: tuple[Tie, ...] | None = None
+) -> SystemFit:
+    """The fit continued, each quantity counting by the noise that the fit leaves.
+
+    Repeated, that leads to where the product of all residuals is least: the likeliest system
+    when every quantity has a noise of its own.
+    """
+    again = fit
+    for _ in range(_REWEIGHTED):
+        again = fit_system(
+            data,
+            again.laws,
+            again.origins,
+            ties=fit.ties if ties is None else ties,
+            stopping=stopping,
+            segments=again.segments,
+            states=again.states,
+            noise=again.residuals,
+        )
+        if again.diverged:
+            break
+    return again
 
 
 def solutions_of(data: Observations, fit: SystemFit) -> list[Float[np.ndarray, "time observed"]]:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from nsode_jax.expressions.summands import summands
 from nsode_jax.fitting.observations import Observations
 from nsode_jax.fitting.progress import Progress
-from nsode_jax.fitting.shooting import SystemFit, fit_system
+from nsode_jax.fitting.shooting import SystemFit, fit_system, refitted
 from nsode_jax.fitting.stages import fit_in_stages
 from nsode_jax.fitting.trajectory_fitting import FULL, ROUGH
 from nsode_jax.search.equations import PRECISIONS, score_at
@@ -130,33 +130,13 @@ class SystemSearch:
         if key in self.full or self.fits[key].diverged:
             return
         self.full.add(key)
-        fit = self.fits[key]
-        self._keep(
-            key,
-            fit_system(
-                self.data,
-                fit.laws,
-                fit.origins,
-                ties=fit.ties,
-                stopping=FULL,
-                segments=fit.segments,
-                states=fit.states,
-            ),
-        )
+        self._keep(key, refitted(self.data, self.fits[key], FULL))
 
     def share(self, key: tuple[str, ...]) -> None:
         """Makes one constant of those that two equations share with opposite signs."""
         for shared in shared_terms(self.fits[key].laws):
             fit = self.fits[key]
-            tied = fit_system(
-                self.data,
-                fit.laws,
-                fit.origins,
-                ties=(*fit.ties, shared.tie),
-                stopping=FULL,
-                segments=fit.segments,
-                states=fit.states,
-            )
+            tied = refitted(self.data, fit, FULL, (*fit.ties, shared.tie))
             self._keep(key, tied)
 
     def change(self, key: tuple[str, ...]) -> bool:
