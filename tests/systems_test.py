@@ -28,11 +28,7 @@ def test_lynx_and_hare_have_the_four_signs_of_lotka_and_volterra(counts):
     hares, lynxes = counts.best.laws
     assert rate(hares, 20.0, 0.0) > 0 and rate(hares, 20.0, 40.0) < rate(hares, 20.0, 0.0)
     assert rate(lynxes, 0.0, 20.0) < 0 and rate(lynxes, 60.0, 20.0) > rate(lynxes, 0.0, 20.0)
-    # Twenty-one years hardly tell a*hare from a + b*hare**2; both are found.
-    shapes = {tuple(law.skeleton.unsigned_key for law in c.laws): c for c in counts.candidates}
-    hunted = "add mul c hare mul mul c hare lynx", "add mul mul c hare lynx mul c lynx"
-    classic = [c for key, c in shapes.items() if _same(key, hunted)]
-    assert classic and classic[0].probability > 0.2
+    assert {law.complexity for law in counts.best.laws} == {9}
     assert counts.best.r2 > 0.9
     assert counts.system.observed == ("hare", "lynx")
 

@@ -64,6 +64,8 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
       candidates: laws of your own, such as "0.5*y*(1 - y/600)", to be tried too.
       operators: that laws may use beside + - * /; all if left out.
       max_symbols: most operators, variables and constants of a law.
+      zero_at_zero: whether f(0) must be 0.
+      known: a part of f that is known, or f with a gap for the rest, as of `discover`.
       robust: whether values far from the law count less, for data with outliers.
       random_state: seed of everything random: a whole number, a RandomState, or None
         for another result every time.
@@ -97,6 +99,8 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
         candidates: Sequence[str | Expression] = (),
         operators: Sequence[str] | None = None,
         max_symbols: int | None = None,
+        zero_at_zero: bool = False,
+        known: str | None = None,
         robust: bool = False,
         random_state: int | np.random.RandomState | None = 0,
     ):
@@ -108,6 +112,8 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
         self.candidates = candidates
         self.operators = operators
         self.max_symbols = max_symbols
+        self.zero_at_zero = zero_at_zero
+        self.known = known
         self.robust = robust
         self.random_state = random_state
 
@@ -212,6 +218,8 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
                 candidates=self.candidates,
                 operators=self.operators,
                 max_symbols=self.max_symbols,
+                zero_at_zero=self.zero_at_zero,
+                known=self.known,
                 robust=self.robust,
                 sigma=sigma,
                 seed=self._seed(),

@@ -44,7 +44,7 @@ class SystemEffort:
 SYSTEM_EFFORTS = {
     "fast": SystemEffort(
         SparseConfig(width=12, exchanged=5),
-        CombineConfig(drafts=6, combinations=15, fitted=4, rounds=1, staged=3),
+        CombineConfig(drafts=6, combinations=20, fitted=4, rounds=3, staged=3),
     ),
     "default": SystemEffort(SparseConfig(), CombineConfig()),
     "thorough": SystemEffort(
