@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.optimize import least_squares
 
 from nsode_jax.dynamics import dop853
 from nsode_jax.dynamics.stack_machine import Program
@@ -16,6 +15,7 @@ from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit, Origin
+from nsode_jax.fitting.minpack import minimized
 
 FAILED = 1e3
 """Residual, in standard deviations of the data, where a law has no solution."""
@@ -298,18 +298,13 @@ class Problem:
         Raises:
           BudgetSpent: if that takes too long; `best` is how far it got.
         """
-        result = least_squares(
+        return minimized(
             self.residual,
+            self.jacobian,
             start,
-            jac=self.jacobian,  # pyright: ignore[reportArgumentType]
-            method="lm",
-            x_scale="jac",
-            ftol=stopping.tolerance,
-            xtol=stopping.tolerance,
-            gtol=1e-12,
-            max_nfev=stopping.iterations,
+            tolerance=stopping.tolerance,
+            iterations=stopping.iterations,
         )
-        return result.status > 0
 
     def _solve(
         self, parameters: Float[np.ndarray, " parameters"], y0s: Sequence[Sequence[float]]
