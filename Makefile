@@ -10,13 +10,14 @@ DEV_INSTALLED := $(VENV)/.installed-dev
 
 TEST_PROCESSES := 2
 
-.PHONY: help demo test test-baselines test-beam lint train-small clean
+.PHONY: help demo test test-baselines test-beam docs lint train-small clean
 
 help:
 	@echo "make demo            discover a law in examples/yeast_growth.csv"
 	@echo "make test            run the tests"
 	@echo "make test-baselines  install the methods we compare with and test them"
 	@echo "make test-beam       install Apache Beam and test data generation on it"
+	@echo "make docs            make the documentation, in build/site"
 	@echo "make lint            check style (ruff) and types (basedpyright)"
 	@echo "make train-small     train the config small on fresh data, into runs/small"
 	@echo "make clean           remove .venv and all caches; runs/ stays"
@@ -40,6 +41,11 @@ test-beam: $(DEV_INSTALLED)
 	@$(PIP) -e '.[dev,beam]'
 	$(BIN)/python -c 'import apache_beam'
 	$(BIN)/python -m pytest tests/beam_test.py
+
+docs: $(DEV_INSTALLED)
+	@echo "Installing MkDocs into $(VENV)"
+	@$(PIP) -e '.[dev,docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 lint: $(DEV_INSTALLED)
 	$(BIN)/ruff check .

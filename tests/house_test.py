@@ -248,7 +248,7 @@ def test_each_rule_allows_what_it_should(rule, module, source):
 
 
 def map_paths(readme: str) -> list[str]:
-    """Paths of the README's map, relative to the repository.
+    """Paths of a page's map, relative to the repository.
 
     The map is the first block in ``` that begins with `nsode_jax/`. A line holds
     one or several names, two spaces or more, and words; indentation nests.
@@ -270,11 +270,13 @@ def map_paths(readme: str) -> list[str]:
     return paths
 
 
-def test_the_readme_map_is_the_house():
-    named = map_paths((ROOT / "README.md").read_text(encoding="utf-8"))
-    assert named, f"the README has no map: a block in ``` that begins with {PACKAGE}/"
+@pytest.mark.parametrize("page", ["README.md", "docs/map.md"])
+def test_the_map_is_the_house(page):
+    """The README draws the rooms, the documentation every file."""
+    named = map_paths((ROOT / page).read_text(encoding="utf-8"))
+    assert named, f"{page} has no map: a block in ``` that begins with {PACKAGE}/"
     missing = [path for path in named if not (ROOT / path).exists()]
-    assert not missing, f"named in the README's map, but not there: {missing}"
+    assert not missing, f"named in the map of {page}, but not there: {missing}"
 
     files = {p for p in (ROOT / PACKAGE).rglob("*.py") if p.name != "__init__.py"}
     # A room may be drawn without its files; then it counts as one piece.
@@ -285,7 +287,8 @@ def test_the_readme_map_is_the_house():
         name, room = path.relative_to(ROOT).as_posix(), path.parent.relative_to(ROOT).as_posix()
         if name not in drawn and (room in rooms_with_files or room not in drawn):
             unnamed.append(name)
-    assert not unnamed, f"not named in the README's map: {unnamed}"
+    assert not unnamed, f"not named in the map of {page}: {unnamed}"
+    assert page == "README.md" or len(drawn) > len(files), "the map names every file"
 
 
 def test_the_map_is_read_as_drawn():

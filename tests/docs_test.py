@@ -1,0 +1,54 @@
+"""The documentation: its code runs, its links lead somewhere, and it is short where it must be."""
+
+import re
+from pathlib import Path
+
+import matplotlib
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+_LINK = re.compile(r"\]\(([^)#]+)(#[^)]*)?\)")
+
+
+def python_of(page: Path) -> list[str]:
+    """The blocks of Python of a page, in order."""
+    return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def test_the_guide_runs_as_it_stands(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    matplotlib.use("agg")
+    names: dict = {}
+    blocks = python_of(ROOT / "docs" / "guide.md")
+    for block in blocks:
+        # Every search at little effort: what is tested is that the calls are right.
+        exec(block.replace("discover(t, y)", 'discover(t, y, effort="fast")'), names)  # noqa: S102 - our own page.
+    assert len(blocks) >= 8
+    assert {"law.png", "law.json", "plate.png", "laws"} <= {
+        path.name for path in tmp_path.iterdir()
+    }
+    assert "logistic" in str(names["best"].name)
+
+
+def test_python_in_other_pages_can_be_read():
+    for page in PAGES:
+        for block in python_of(page):
+            compile(block, str(page), "exec")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page):
+    for target, _ in _LINK.findall(page.read_text(encoding="utf-8")):
+        if not target.startswith(("http://", "https://", "mailto:")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 140
+
+
+def test_every_page_is_in_the_navigation():
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for page in (ROOT / "docs").rglob("*.md"):
+        assert page.relative_to(ROOT / "docs").as_posix() in navigation
