@@ -1,6 +1,8 @@
 """The evaluation on ODEBench's systems of several quantities."""
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -48,3 +50,17 @@ def test_a_run_is_resumed_and_summed_up(tmp_path, monkeypatch, capsys):
     assert odebench_systems.main([str(path)]) == 0
     assert len(path.read_text().splitlines()) == 2
     assert capsys.readouterr().out.strip() == summary(lines)
+
+
+def test_the_table_in_the_documentation_is_that_of_the_files():
+    docs = Path(__file__).parent.parent / "docs"
+    rows = re.findall(r"^\| (2|3|4|all) \| (\d+) \| (.+?) \| (.+?) \|$",
+                      (docs / "results.md").read_text("utf-8"), flags=re.MULTILINE)  # fmt: skip
+    assert len(rows) == 4
+    for column, name in enumerate(("clean", "noise0.05-drop0.5")):
+        text = (docs / "evaluation" / "systems" / f"{name}.jsonl").read_text("utf-8")
+        lines = summary(map(json.loads, text.splitlines())).splitlines()[1:]
+        for row, line in zip(rows, lines, strict=True):
+            states, runs, reconstruction, generalization, _ = line.split()
+            assert (states, runs) == row[:2]
+            assert row[2 + column] == f"{reconstruction} / {generalization}"
