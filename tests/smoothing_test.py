@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from nsode_jax.fitting import smoothing
 from nsode_jax.fitting.smoothing import is_clean, monotone_curve
 
 T = np.linspace(0.0, 6.0, 150)
@@ -31,3 +32,20 @@ def test_clean_is_told_from_noisy():
         xi = np.random.default_rng(seed).standard_normal(T.size)
         assert not is_clean(T, GROWTH + 1e-3 * GROWTH.std() * xi)
         assert is_clean(T, GROWTH + 1e-5 * GROWTH.std() * xi)
+
+
+def test_bands_of_an_inverse_are_those_of_the_dense_one():
+    rng = np.random.default_rng(0)
+    matrices, factors = [], []
+    for _ in range(3):
+        upper = np.triu(rng.normal(size=(9, 9))) - np.triu(rng.normal(size=(9, 9)), 3)
+        upper = np.triu(upper) * (np.subtract.outer(np.arange(9), np.arange(9)) >= -2)
+        np.fill_diagonal(upper, 1 + rng.random(9))
+        bands = [np.pad(upper.diagonal(band), (band, 0)) for band in (2, 1, 0)]
+        matrices.append(np.linalg.inv(upper.T @ upper))
+        factors.append(bands)
+    found = smoothing._bands_of_inverse(np.array(factors))
+    for matrix, bands in zip(matrices, found, strict=True):
+        for band in range(3):
+            expected = matrix.diagonal(band)
+            np.testing.assert_allclose(bands[band, : expected.size], expected, rtol=1e-9, atol=1e-9)

@@ -81,17 +81,22 @@ def _smoothing_spline_values(
     rough[0, 2:] = q[2, :-2] * q[0, 2:] * near[2][:-2]
     right = q[0] * y[:-2] + q[1] * y[1:-1] + q[2] * y[2:]
 
-    best, smoothed = np.inf, y
+    penalties, factors = [], []
     for penalty in t.size * np.geomspace(1e-16, 10.0, 50):
         try:
-            factor = cholesky_banded(gram + penalty * rough)
+            factors.append(cholesky_banded(gram + penalty * rough))
         except np.linalg.LinAlgError:
             continue
-        inverse = cho_solve_banded((factor, False), np.eye(inner))
-        trace = (rough[2] * inverse.diagonal()).sum()
-        for band in (1, 2):
-            trace += 2 * (rough[2 - band, band:] * inverse.diagonal(band)).sum()
-        curvature = inverse @ right
+        penalties.append(penalty)
+    bands = _bands_of_inverse(np.array(factors).reshape(-1, 3, inner))
+    # Of the product of two symmetric matrices, in which each band off the diagonal is twice.
+    traces = np.zeros(len(penalties))
+    for band in range(3):
+        along = rough[2 - band, band:] * bands[:, band, : inner - band]
+        traces += (2.0 if band else 1.0) * along.sum(axis=1)
+    best, smoothed = np.inf, y
+    for penalty, factor, trace in zip(penalties, factors, traces, strict=True):
+        curvature = cho_solve_banded((factor, False), right)
         residual = np.zeros(t.size)
         for row in range(3):
             residual[row : row + inner] += penalty * near[row] * q[row] * curvature
@@ -100,6 +105,34 @@ def _smoothing_spline_values(
         if freedom > 0.01 and left / freedom**2 < best:
             best, smoothed = left / freedom**2, y - residual
     return smoothed
+
+
+def _bands_of_inverse(
+    factors: Float[np.ndarray, "matrices 3 rows"],
+) -> Float[np.ndarray, "matrices 3 rows"]:
+    """Diagonal, first and second band of the inverses of pentadiagonal matrices.
+
+    From their Cholesky factors, in as many steps as rows (Hutchinson and de Hoog 1985, Numer.
+    Math. 47), for all matrices at once.
+
+    Args:
+      factors: upper ones, as SciPy's `cholesky_banded` has them.
+
+    Returns:
+      Entry [m, k, i] is the inverse's in row i and column i + k.
+    """
+    number, _, rows = factors.shape
+    diagonal = factors[:, 2]
+    first, second = np.zeros((2, number, rows))
+    first[:, :-1] = factors[:, 1, 1:] / diagonal[:, :-1]
+    second[:, :-2] = factors[:, 0, 2:] / diagonal[:, :-2]
+    bands = np.zeros((3, rows + 2, number))
+    for i in range(rows - 1, -1, -1):
+        near, far = first[:, i], second[:, i]
+        bands[1, i] = -near * bands[0, i + 1] - far * bands[1, i + 1]
+        bands[2, i] = -near * bands[1, i + 1] - far * bands[0, i + 2]
+        bands[0, i] = diagonal[:, i] ** -2.0 - near * bands[1, i] - far * bands[2, i]
+    return np.moveaxis(bands[:, :rows], -1, 0)
 
 
 def lagrange_weights(
