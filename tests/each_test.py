@@ -69,6 +69,25 @@ def test_other_options_need_another_folder(tmp_path):
         discover_each({"a": decay(0.4)}, tmp_path, processes=1, **{**OPTIONS, "seed": 1})
 
 
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--order", "2"], "--order 2 does not go with --each"),
+        (["--explicit-time"], "--explicit-time does not go with --each"),
+        (["--constants", "own"], "--constants own does not go with --each"),
+        (["--try", "0.5*("], "'0.5*(' is no law"),
+        ([], "--each takes several series"),
+    ],
+)
+def test_the_command_refuses_in_one_line(arguments, message, tmp_path, capsys):
+    file = tmp_path / "one.csv"
+    np.savetxt(file, np.column_stack(decay(0.4)), delimiter=",", header="t,y", comments="")
+    asked = [str(file), "--each", "--out", str(tmp_path / "laws"), *arguments]
+    assert command.main(asked) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+
+
 def test_the_command(tmp_path, capsys):
     file = tmp_path / "wide.csv"
     columns = np.column_stack([T, decay(0.4)[1], decay(0.8)[1]])

@@ -146,3 +146,5 @@ def test_the_command(tmp_path, capsys):
     assert command.main([*asked, "--known", "y*?**2"]) == 2
     error = capsys.readouterr().err
     assert "must be linear" in error and error.count("\n") == 2  # One line of progress.
+    assert command.main([*asked, "--known", "-0.1*y", "--sources", "network"]) == 2
+    assert "needs another source than the network" in capsys.readouterr().err

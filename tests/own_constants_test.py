@@ -261,6 +261,8 @@ def test_a_plate_in_one_command(tmp_path, capsys):
         (["--shared", "K"], "go with --constants own"),
         (["--constants", "own"], "takes several series"),
         (["--constants", "own", "--robust"], "--robust is for one law with common constants"),
+        (["--constants", "own", "--order", "2"], "--order 2 is for one law with common constants"),
+        (["--constants", "own", "--input", "y"], "--input is for one law with common constants"),
     ],
 )
 def test_the_command_refuses_in_one_line(arguments, message, tmp_path, capsys):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from nsode_jax.search.effort import EFFORTS, SOURCES
 
 PROGRAM = "nsode_jax.discover"
-
 
 _FORMULAS = ("--known", "--try", "--form")
 
@@ -33,11 +32,37 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     no_network = options.beams == options.samples == 0
     if no_network and options.sources == ("network",) and not options.laws:
         raise InputError("--sources network with --beams 0 --samples 0 leaves no law to try")
+    if options.known is not None and options.sources == ("network",) and not options.laws:
+        raise InputError("--known needs another source than the network, which knows whole laws")
     if options.constants != "own" and (options.shared or options.form):
         raise InputError("--shared and --form go with --constants own")
     if options.processes is not None and not options.each:
         raise InputError("--processes goes with --each")
     return options
+
+
+def refuse(given: Mapping[str, bool], why: str) -> None:
+    """Refuses options that do not go with what is asked.
+
+    Args:
+      given: whether each was given, by its name.
+      why: what to say of one, after its name.
+
+    Raises:
+      InputError: if one was.
+    """
+    for name, is_given in given.items():
+        if is_given:
+            raise InputError(f"{name} {why}; leave it out")
+
+
+def of_systems(options: argparse.Namespace) -> dict[str, bool]:
+    """The options of laws of several quantities, time, inputs and second order, as given or not."""
+    return {
+        "--explicit-time": options.explicit_time,
+        "--order 2": options.order == 2,
+        "--input": options.input is not None,
+    }
 
 
 def _joined(argv: Sequence[str]) -> list[str]:
@@ -54,7 +79,7 @@ def _joined(argv: Sequence[str]) -> list[str]:
 def is_system(options: argparse.Namespace) -> bool:
     """Whether several quantities, time, inputs or second order are asked for."""
     several = "," in (options.value or "") and not options.replicates
-    return bool(several or options.explicit_time or options.order == 2 or options.input)
+    return several or any(of_systems(options).values())
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -7,8 +7,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from nsode_jax.console.arguments import InputError
-from nsode_jax.console.scalar import options_of, read_series, what_was_read
+from nsode_jax.console.arguments import InputError, of_systems, refuse
+from nsode_jax.console.scalar import options_of, read_several, require_laws
 from nsode_jax.console.terminal import Progress, remark
 
 _SHOWN = 5
@@ -18,18 +18,16 @@ def run(options: argparse.Namespace) -> int:
     """As `scalar.run`; the exit code is 0 if a law was found for some series."""
     if options.out is None or Path(options.out).suffix:
         raise InputError("--each takes --out, a folder for the results")
-    for name, given in (("--sigma", options.sigma), ("--constants", options.constants == "own")):
-        if given:
-            raise InputError(f"{name} does not go with --each; leave it out")
-    read = read_series(options)
-    if len(read.trajectories) < 2:
-        raise InputError(
-            "--each takes several series: name the column that tells them apart (--series), or "
-            "take each column of values for one (--replicates)"
-        )
-    for note in read.notes:
-        print(remark("note", note))
-    print(what_was_read(read), flush=True)
+    refuse(
+        {
+            "--sigma": options.sigma is not None,
+            "--constants own": options.constants == "own",
+            **of_systems(options),
+        },
+        "does not go with --each",
+    )
+    require_laws(options)
+    read = read_several(options, "--each")
     progress = Progress(sys.stderr)
     progress("loading")
     from nsode_jax.discovery.each import TABLE, EachError, discover_each

@@ -6,34 +6,28 @@ import argparse
 import sys
 from pathlib import Path
 
-from nsode_jax.console.arguments import PROGRAM, InputError
+from nsode_jax.console.arguments import PROGRAM, InputError, of_systems, refuse
 from nsode_jax.console.output import output_of, write
-from nsode_jax.console.scalar import read_series, what_was_read
+from nsode_jax.console.scalar import read_several
 from nsode_jax.console.terminal import Progress, remark
 
 
 def run(options: argparse.Namespace) -> int:
     """As `scalar.run`."""
-    for name, given in (
-        ("--try", options.laws),
-        ("--robust", options.robust),
-        ("--known", options.known is not None),
-        ("--sigma", options.sigma is not None),
-        ("--beams", options.beams is not None),
-        ("--samples", options.samples is not None),
-    ):
-        if given:
-            raise InputError(f"{name} is for one law with common constants; leave it out")
-    read = read_series(options)
-    if len(read.trajectories) < 2:
-        raise InputError(
-            "--constants own takes several series: name the column that tells them apart "
-            "(--series), or take each column of values for one (--replicates)"
-        )
+    refuse(
+        {
+            "--try": bool(options.laws),
+            "--robust": options.robust,
+            "--known": options.known is not None,
+            "--sigma": options.sigma is not None,
+            "--beams": options.beams is not None,
+            "--samples": options.samples is not None,
+            **of_systems(options),
+        },
+        "is for one law with common constants",
+    )
+    read = read_several(options, "--constants own")
     output = output_of(options.file, options.out)
-    for note in read.notes:
-        print(remark("note", note))
-    print(what_was_read(read), flush=True)
     progress = Progress(sys.stderr)
     progress("loading")
     from nsode_jax.decoding.compiled import keep_compiled_programs

@@ -33,8 +33,7 @@ def run(options: argparse.Namespace) -> int:
     Raises:
       InputError, TrajectoryError: if the input cannot be used.
     """
-    for law in options.laws:
-        _require_law(law)
+    require_laws(options)
     read = read_series(options)
     notes, names = read.notes, read.names
     output = output_of(options.file, options.out)
@@ -52,13 +51,41 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _require_law(text: str) -> None:
+def require_laws(options: argparse.Namespace) -> None:
+    """Refuses laws of one's own that cannot be read.
+
+    Raises:
+      InputError: naming the law and what is wrong with it.
+    """
     from nsode_jax.expressions.expression import Expression, ExpressionError
 
-    try:
-        Expression.from_infix(text)
-    except ExpressionError as error:
-        raise InputError(f"argument --try: {text!r} is no law: {error}") from None
+    for text in options.laws:
+        try:
+            Expression.from_infix(text)
+        except ExpressionError as error:
+            raise InputError(f"argument --try: {text!r} is no law: {error}") from None
+
+
+def read_several(options: argparse.Namespace, asked: str) -> Measurements:
+    """The series of the file, which must be several, with what is said of them.
+
+    Args:
+      options: of the command.
+      asked: the option that takes several series.
+
+    Raises:
+      InputError, TrajectoryError: if there is only one, or the file cannot be used.
+    """
+    read = read_series(options)
+    if len(read.trajectories) < 2:
+        raise InputError(
+            f"{asked} takes several series: name the column that tells them apart (--series), or "
+            "take each column of values for one (--replicates)"
+        )
+    for note in read.notes:
+        print(remark("note", note))
+    print(what_was_read(read), flush=True)
+    return read
 
 
 def read_series(options: argparse.Namespace) -> Measurements:

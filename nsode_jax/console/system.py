@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nsode_jax.console.arguments import PROGRAM, InputError
+from nsode_jax.console.arguments import PROGRAM, InputError, refuse
 from nsode_jax.console.output import Output, output_of, write
 from nsode_jax.console.terminal import Progress, remark
 from nsode_jax.dynamics.trajectory import count
@@ -52,20 +52,21 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _refuse(options: argparse.Namespace) -> None:
-    for name, given in (
-        ("--replicates", options.replicates),
-        ("--robust", options.robust),
-        ("--sigma", options.sigma is not None),
-        ("--known", options.known is not None),
-        ("--zero-at-zero", options.zero_at_zero),
-        ("--sources", options.sources != SOURCES),
-        ("--weights", options.weights != "small"),
-        ("--beams", options.beams is not None),
-        ("--samples", options.samples is not None),
-        ("--seed", options.seed != 0),
-    ):
-        if given:
-            raise InputError(f"{name} is for one quantity with dy/dt = f(y) only; leave it out")
+    refuse(
+        {
+            "--replicates": options.replicates,
+            "--robust": options.robust,
+            "--sigma": options.sigma is not None,
+            "--known": options.known is not None,
+            "--zero-at-zero": options.zero_at_zero,
+            "--sources": options.sources != SOURCES,
+            "--weights": options.weights != "small",
+            "--beams": options.beams is not None,
+            "--samples": options.samples is not None,
+            "--seed": options.seed != 0,
+        },
+        "is for one quantity with dy/dt = f(y) only",
+    )
     if options.value is None:
         raise InputError("name the columns that have laws: --value prey,predator")
 

@@ -1,4 +1,5 @@
-"""Levenberg and Marquardt's method, as MINPACK has it."""
+"""Least squares of a few parameters: Levenberg and Marquardt's method, as MINPACK has it, and
+how well the parameters are determined."""
 
 from __future__ import annotations
 
@@ -40,3 +41,25 @@ def minimized(
         max_nfev=iterations,
     )
     return result.status > 0
+
+
+def root_of_inverse(
+    jacobian: Float[np.ndarray, "observations parameters"], least_singular: float
+) -> Float[np.ndarray, "parameters parameters"] | None:
+    """A root R of the inverse of J'J = (R R')^-1, from which covariances are made.
+
+    Args:
+      jacobian: J.
+      least_singular: of J with columns of unit length, relative to its largest singular value;
+        below is rounding.
+
+    Returns:
+      None where J does not determine all parameters.
+    """
+    size = np.sqrt((jacobian**2).sum(axis=0))
+    if len(jacobian) < size.size or not (np.isfinite(size).all() and (size > 0).all()):
+        return None
+    _, singular, v = np.linalg.svd(jacobian / size, full_matrices=False)
+    if singular[-1] < least_singular * singular[0]:
+        return None
+    return v.T / singular / size[:, None]

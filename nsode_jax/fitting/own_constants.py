@@ -15,7 +15,14 @@ from scipy.optimize import least_squares
 
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.dataset import Dataset
-from nsode_jax.fitting.trajectory_fitting import FULL, BudgetSpent, Problem, Stopping
+from nsode_jax.fitting.minpack import root_of_inverse
+from nsode_jax.fitting.trajectory_fitting import (
+    FULL,
+    LEAST_SINGULAR,
+    BudgetSpent,
+    Problem,
+    Stopping,
+)
 
 LawOf = Callable[[Float[np.ndarray, " constants"]], Expression]
 """The law with given constants."""
@@ -34,7 +41,6 @@ _ASTRAY = 3.0
 
 _MOST_ITERATIONS = 40
 _TOLERANCE = 1e-10
-_LEAST_SINGULAR = 1e-5
 _TINY = 1e-6
 """Constants smaller than this share of the others' begin there: one of 0 has no scale."""
 
@@ -299,11 +305,5 @@ def _covariances(
 
 def _inverse(columns: Float[np.ndarray, "rows columns"]) -> Float[np.ndarray, "..."] | None:
     """(J' J)^-1; None where J does not determine all parameters."""
-    size = np.sqrt((columns**2).sum(axis=0))
-    if not (np.isfinite(size).all() and (size > 0).all()) or len(columns) < size.size:
-        return None
-    _, singular, v = np.linalg.svd(columns / size, full_matrices=False)
-    if singular[-1] < _LEAST_SINGULAR * singular[0]:
-        return None
-    root = v.T / singular / size[:, None]
-    return root @ root.T
+    root = root_of_inverse(columns, LEAST_SINGULAR)
+    return None if root is None else root @ root.T

@@ -19,7 +19,7 @@ from nsode_jax.expressions.constants import exponent_constants, is_plain
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.expressions.operators import UNIT
 from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.minpack import minimized
+from nsode_jax.fitting.minpack import minimized, root_of_inverse
 from nsode_jax.fitting.observations import Observations, Run
 from nsode_jax.fitting.trajectory_fitting import FAILED, Stopping
 
@@ -31,6 +31,7 @@ _MAX_STEPS = 3000
 _MOST_WORK = 400_000
 """Steps of the solver, times solutions that take them, that one fit may cost."""
 _REWEIGHTED = 2
+_LEAST_SINGULAR = 1e-10
 _STEP = 1e-6
 _FAR = 30.0
 """A solution so many times farther out than the data has failed."""
@@ -176,16 +177,12 @@ def covariance(
     except _BudgetSpent:
         return None
     freedom = residual.size - parameters.size
-    size = np.sqrt((jacobian**2).sum(axis=0))
-    if freedom < 1 or not math.isfinite(problem.best_rms):
+    if freedom < 1 or not (math.isfinite(problem.best_rms) and np.isfinite(jacobian).all()):
         return None
-    if not (np.isfinite(jacobian).all() and (size > 0).all()):
-        return None
-    _, singular, v = np.linalg.svd(jacobian / size, full_matrices=False)
-    if singular[-1] < 1e-10 * singular[0]:
+    root = root_of_inverse(jacobian, _LEAST_SINGULAR)
+    if root is None:
         return None
     variance = float(residual @ residual) / freedom
-    root = v.T / singular / size[:, None]
     spread = problem.constants_by(root)
     return variance * spread @ spread.T
 

@@ -15,7 +15,7 @@ from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit, Origin
-from nsode_jax.fitting.minpack import minimized
+from nsode_jax.fitting.minpack import minimized, root_of_inverse
 
 FAILED = 1e3
 """Residual, in standard deviations of the data, where a law has no solution."""
@@ -24,7 +24,7 @@ _STEP = 1e-5
 """Relative step of finite differences: the solver's own error must stay well below."""
 
 _CENTRAL_STEP = 1e-4
-_LEAST_SINGULAR = 1e-5
+LEAST_SINGULAR = 1e-5
 """Of the normalized Jacobian, relative to its largest one; below is rounding."""
 
 _SOLVER_TOLERANCE = 1e-10
@@ -108,17 +108,13 @@ def covariance(data: Dataset, fit: Fit) -> Float[np.ndarray, "constants constant
     linear = linearized(data, fit)
     if linear is None or linear.freedom < 1:
         return None
-    size = np.sqrt((linear.jacobian**2).sum(axis=0))
-    if not (size > 0).all():
-        return None
-    _, singular, v = np.linalg.svd(linear.jacobian / size, full_matrices=False)
-    if singular[-1] < _LEAST_SINGULAR * singular[0]:
+    # Of the relative parameters, initial values last.
+    root = root_of_inverse(linear.jacobian, LEAST_SINGULAR)
+    if root is None:
         return None
     variance = float(linear.residual @ linear.residual) / linear.freedom
     if data.sigma is not None:
         variance = (data.sigma / data.spread) ** 2
-    # Of the relative parameters, initial values last.
-    root = v.T / singular / size[:, None]
     constants = np.abs(np.array(fit.expression.constants)[free])
     scaled = root[: constants.size] * constants[:, None]
     result = np.zeros((free.size, free.size))
