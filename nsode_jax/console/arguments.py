@@ -233,7 +233,7 @@ def _parser() -> argparse.ArgumentParser:
         "--known",
         metavar="FORMULA",
         help="part of the law that is known, such as -0.1*y, or the law with a gap for the rest: "
-        "'0.5*y*(1 - ?)'",
+        "'0.5*y*(1 - ?)'; --try, --operators and the like are of the rest then",
     )
     add(
         "--robust",

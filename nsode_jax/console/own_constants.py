@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
         raise InputError(" ".join(str(error).split())) from error
     finally:
         progress.end_line()
-    print(f"\n{found}")
+    print(f"\n{found.text(options.candidates)}")
     for note in found.notes:
         if note not in read.notes:
             print(remark("note", note))

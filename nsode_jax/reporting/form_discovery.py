@@ -7,7 +7,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from nsode_jax.reporting.own_constants import FormResult, best_form_text, forms_text
+from nsode_jax.reporting.own_constants import SHOWN, FormResult, best_form_text, forms_text
 from nsode_jax.reporting.plot_series import plot_series
 
 
@@ -21,8 +21,12 @@ class FormDiscovery(FormResult):
         """Every series with its solution by the best form, in small panels; see `plot_series`."""
         return plot_series(self, path, time_name, value_name)
 
-    def __str__(self) -> str:
+    def text(self, rows: int = SHOWN) -> str:
+        """The forms, so many of them, and what the constants of the best one are."""
         best = best_form_text(self)
-        return f"{forms_text(self)}\n\n{best}" if len(self.candidates) > 1 else best
+        return f"{forms_text(self, rows)}\n\n{best}" if len(self.candidates) > 1 else best
+
+    def __str__(self) -> str:
+        return self.text()
 
     __repr__ = __str__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 
 def decimal_exponent(value: float, digits: int = 2) -> int:
@@ -59,3 +60,12 @@ def value_with_error(value: float, error: float) -> str:
         return f"{value:.{places}f} ± {error:.{places}f}"
     places, unit = first - last, 10.0**first
     return f"({value / unit:.{places}f} ± {error / unit:.{places}f})e{first:+03d}"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of text as lines: columns flush right, the last one as it is."""
+    widths = [max(map(len, column)) for column in list(zip(*rows))[:-1]]
+    return [
+        "  ".join([*(cell.rjust(width) for cell, width in zip(row, widths)), row[-1]])
+        for row in rows
+    ]

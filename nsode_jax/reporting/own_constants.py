@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.reporting import prediction
-from nsode_jax.reporting.formatting import probability_text, r2_text, value_with_error
+from nsode_jax.reporting.formatting import aligned, probability_text, r2_text, value_with_error
 from nsode_jax.selection.named_formula import NamedFormula
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _EQUAL = 0.01
 _CONSPICUOUS = 3.0
 """Times the usual residual, relative to the spread of the series."""
 
-_SHOWN = 5
+SHOWN = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -258,7 +258,7 @@ class FormResult:
         return tuple(label for label, is_far in zip(self.labels, far, strict=True) if is_far)
 
 
-def forms_text(found: FormResult, rows: int = _SHOWN) -> str:
+def forms_text(found: FormResult, rows: int) -> str:
     """The best forms as aligned text."""
     header = ("rank", "probability", "median R²", "constants", "dy/dt =")
     lines = [header] + [
@@ -271,10 +271,7 @@ def forms_text(found: FormResult, rows: int = _SHOWN) -> str:
         )
         for rank, one in enumerate(found.candidates[:rows], start=1)
     ]
-    widths = [max(map(len, column)) for column in list(zip(*lines))[:-1]]
-    return "\n".join(
-        "  ".join([*(cell.rjust(w) for cell, w in zip(line, widths)), line[-1]]) for line in lines
-    )
+    return "\n".join(aligned(lines))
 
 
 def best_form_text(found: FormResult) -> str:
@@ -290,8 +287,8 @@ def best_form_text(found: FormResult) -> str:
     if found.unexplained:
         rest.append(
             f"no solution for {len(found.unexplained)} series: "
-            f"{', '.join(found.unexplained[:_SHOWN])}"
+            f"{', '.join(found.unexplained[:SHOWN])}"
         )
     if found.conspicuous:
-        rest.append(f"explained worse than the others: {', '.join(found.conspicuous[:_SHOWN])}")
+        rest.append(f"explained worse than the others: {', '.join(found.conspicuous[:SHOWN])}")
     return "\n".join([*lines, *(f"  {line}" for line in rest)])

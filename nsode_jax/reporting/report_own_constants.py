@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import datetime
-import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
-
-from matplotlib.figure import Figure
 
 import nsode_jax
 from nsode_jax.reporting.documents import (
@@ -24,8 +21,8 @@ from nsode_jax.reporting.documents import (
 )
 from nsode_jax.reporting.formatting import probability_text, r2_text, value_with_error
 from nsode_jax.reporting.own_constants import FormResult
-from nsode_jax.reporting.pictures import save
 from nsode_jax.reporting.plot_series import plot_constants, plot_series
+from nsode_jax.reporting.report_parts import HTML, MARKDOWN, png_of
 
 _MOST_ROWS = 400
 _MOST_FORMS = 20
@@ -59,13 +56,13 @@ def write_report(
     pictures = (
         Picture(
             "series.png",
-            _png(plot_series(found, None, time_name, value_name)),
+            png_of(plot_series(found, None, time_name, value_name)),
             f"{len(found.labels)} series of {value_name} over {time_name} with their solutions.",
             "Every series and its solution by the best form.",
         ),
         Picture(
             "constants.png",
-            _png(plot_constants(found)),
+            png_of(plot_constants(found)),
             "The constants of every series with their 95% intervals.",
             "The constants of every series with 95% intervals. The line is one value for all, "
             "where that is possible, or else the median.",
@@ -77,9 +74,9 @@ def write_report(
     found.table().to_csv(folder / "forms.csv", index=False)
     blocks = _content(found, pictures, time_name, value_name, source, notes)
     title = f"One law of {value_name} over {time_name}, constants of {len(found.labels)} series"
-    (folder / "report.md").write_text(to_markdown(title, blocks), encoding="utf-8")
-    (folder / "report.html").write_text(to_html(title, blocks), encoding="utf-8")
-    written = ("report.html", "report.md", "constants.csv", "forms.csv")
+    (folder / MARKDOWN).write_text(to_markdown(title, blocks), encoding="utf-8")
+    (folder / HTML).write_text(to_html(title, blocks), encoding="utf-8")
+    written = (HTML, MARKDOWN, "constants.csv", "forms.csv")
     return tuple(folder / name for name in (*written, *(p.file for p in pictures)))
 
 
@@ -180,9 +177,3 @@ def _forms(found: FormResult) -> Table:
         for rank, one in enumerate(found.candidates[:_MOST_FORMS], start=1)
     )
     return Table(("rank", "probability", "median R²", "name", "dy/dt ="), rows, code=True)
-
-
-def _png(figure: Figure) -> bytes:
-    buffer = io.BytesIO()
-    save(figure, buffer)
-    return buffer.getvalue()

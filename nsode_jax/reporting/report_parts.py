@@ -137,6 +137,11 @@ def png(draw: Callable[[Figure], None], size: tuple[float, float] = SIZE) -> byt
     """What is drawn on a figure of this size in inches."""
     figure = new_figure(*size)
     draw(figure)
+    return png_of(figure)
+
+
+def png_of(figure: Figure) -> bytes:
+    """A figure as a file."""
     buffer = io.BytesIO()
     save(figure, buffer)
     return buffer.getvalue()

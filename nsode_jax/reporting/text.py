@@ -19,6 +19,7 @@ from nsode_jax.reporting.documents import (
     blocks_to_markdown,
 )
 from nsode_jax.reporting.formatting import (
+    aligned,
     probability_text,
     r2_text,
     time_text,
@@ -123,12 +124,7 @@ def table_text(result: Result, rows: int, columns: int | None = None) -> str:
       columns: formulas are cut to this width; None: never.
     """
     table = candidate_table(result, rows)
-    lines = (table.header, *table.rows)
-    widths = [max(map(len, column)) for column in list(zip(*lines))[:-1]]
-    text = [
-        "  ".join([*(cell.rjust(width) for cell, width in zip(line, widths)), line[-1]])
-        for line in lines
-    ]
+    text = aligned([table.header, *table.rows])
     return "\n".join(
         line if columns is None or len(line) <= columns else f"{line[: columns - 3]}..."
         for line in text
