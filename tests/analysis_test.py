@@ -6,7 +6,8 @@ from numpy.testing import assert_allclose
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.reporting.analysis import (
+from nsode_jax.reporting.discovery import Discovery
+from nsode_jax.results.analysis import (
     find_fixed_points,
     fixed_points,
     grid,
@@ -14,8 +15,7 @@ from nsode_jax.reporting.analysis import (
     residuals,
     slopes,
 )
-from nsode_jax.reporting.discovery import Discovery
-from nsode_jax.reporting.result import Candidate
+from nsode_jax.results.result import Candidate
 
 T = np.linspace(0, 10, 40)
 

@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import OPERATORS
-from nsode_jax.reporting.callables import to_callable, vector_field
-from nsode_jax.reporting.result import Candidate
+from nsode_jax.results.callables import to_callable, vector_field
+from nsode_jax.results.result import Candidate
 
 FORMULAS = (
     "0.53*y - 0.0008*y**2",

@@ -7,7 +7,7 @@ import pytest
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.reporting.certainty import certainty_text
-from nsode_jax.reporting.result import Candidate, Result
+from nsode_jax.results.result import Candidate, Result
 
 
 def _text(*probabilities: float) -> str:

@@ -6,8 +6,8 @@ import numpy as np
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.reporting.diagnostics import diagnose
-from nsode_jax.reporting.result import Candidate
+from nsode_jax.results.diagnostics import diagnose
+from nsode_jax.results.result import Candidate
 
 DATA = [Trajectory(np.linspace(0.0, 4.0, 30), 2 * np.exp(-0.7 * np.linspace(0.0, 4.0, 30)))]
 

@@ -19,7 +19,7 @@ from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.modeling.pretrained import WeightsError
 from nsode_jax.reporting.discovery import Discovery
-from nsode_jax.reporting.result import Candidate
+from nsode_jax.results.result import Candidate
 
 ROOT = Path(__file__).parent.parent
 # `nsode_jax.discovery.pipeline` is the function; this is the module it comes from.
@@ -441,7 +441,7 @@ def test_names_and_advice_are_looked_for_once(calls, monkeypatch, tmp_path):
 
         monkeypatch.setattr(f"{module}.{name}", counted)
 
-    count("nsode_jax.reporting.result", "name_of")
+    count("nsode_jax.results.result", "name_of")
     count("nsode_jax.reporting.discovery", "next_measurement")
     # Of new candidates, which no other test has asked.
     laws = tuple(dataclasses.replace(law) for law in LAWS)

@@ -19,7 +19,7 @@ from nsode_jax.fitting import trajectory_fitting
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.trajectory_fitting import covariance, fit_trajectories
-from nsode_jax.reporting.result import Candidate
+from nsode_jax.results.result import Candidate
 from nsode_jax.search.network import NetworkSource
 from nsode_jax.search.sources import Proposal, Proposals
 from nsode_jax.selection.form import form_of

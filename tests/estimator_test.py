@@ -22,7 +22,7 @@ from nsode_jax.discovery.pipeline import DiscoveryError, discover
 from nsode_jax.dynamics.trajectory import TrajectoryError, clean
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.reporting.discovery import Discovery
-from nsode_jax.reporting.result import Candidate
+from nsode_jax.results.result import Candidate
 
 T = np.linspace(0.0, 6.0, 25)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nsode_jax.reporting.formatting import (
+from nsode_jax.results.formatting import (
     probability_text,
     r2_text,
     time_text,

@@ -26,6 +26,7 @@ ROOMS = (
     "fitting",
     "selection",
     "search",
+    "results",
     "reporting",
     "discovery",
     "evaluation",

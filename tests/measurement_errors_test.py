@@ -16,7 +16,7 @@ from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.goodness import chi_squared, goodness_of_fit
 from nsode_jax.fitting.integral import integral_form
 from nsode_jax.fitting.trajectory_fitting import covariance, fit_trajectories
-from nsode_jax.reporting.persistence import load, save
+from nsode_jax.results.persistence import load, save
 from nsode_jax.selection.score import independent_share, score
 
 T = np.linspace(0.0, 12.0, 25)

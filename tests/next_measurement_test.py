@@ -12,7 +12,7 @@ from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.trajectory_fitting import fit_trajectories
 from nsode_jax.reporting.next_measurement import next_measurement
-from nsode_jax.reporting.result import Candidate, Result
+from nsode_jax.results.result import Candidate, Result
 
 TRUTH = Expression.from_infix("0.5*y - 0.05*y**2")
 RIVAL = Expression.from_infix("0.5*y*log(30/y)")

@@ -12,10 +12,10 @@ from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.expressions.sampling import EquationPrior, sample_expression
-from nsode_jax.reporting import json_fields
 from nsode_jax.reporting.discovery import Discovery
-from nsode_jax.reporting.persistence import DiscoveryFileError, load, save
-from nsode_jax.reporting.result import Candidate, Result
+from nsode_jax.results import json_fields
+from nsode_jax.results.persistence import DiscoveryFileError, load, save
+from nsode_jax.results.result import Candidate, Result
 
 AWKWARD = (0.1 + 0.2, 5e-324, 1.7976931348623157e308, -0.0, 1 / 3, 1e16, 2.0, -1e-7)
 

@@ -10,7 +10,7 @@ from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.reporting.plot import draw_pareto, draw_residuals, new_figure, plot
-from nsode_jax.reporting.result import Candidate
+from nsode_jax.results.result import Candidate
 
 
 @dataclasses.dataclass(frozen=True)

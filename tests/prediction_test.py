@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.reporting.prediction import predict, solution
+from nsode_jax.results.prediction import predict, solution
 
 DECAY, BLOW_UP = Expression.from_infix("-0.5*y"), Expression.from_infix("y**2")
 UNIX = 1.7e9

@@ -10,10 +10,10 @@ import pytest
 import nsode_jax
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.reporting.analysis import residual_remark
 from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.reporting.report import write_report
-from nsode_jax.reporting.result import Candidate
+from nsode_jax.results.analysis import residual_remark
+from nsode_jax.results.result import Candidate
 
 PICTURES = ("fit.png", "law.png", "residuals.png", "pareto.png", "next.png")
 T = np.linspace(0, 10, 40)

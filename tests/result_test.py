@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.reporting.discovery import Discovery
-from nsode_jax.reporting.result import Candidate
+from nsode_jax.results.result import Candidate
 
 T = np.linspace(0.0, 5.0, 21)
 

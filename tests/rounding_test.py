@@ -7,10 +7,10 @@ import pytest
 from scipy.optimize import least_squares
 
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.reporting import rounding
-from nsode_jax.reporting.prediction import predict
-from nsode_jax.reporting.result import Candidate
-from nsode_jax.reporting.rounding import rounded_constants
+from nsode_jax.results import rounding
+from nsode_jax.results.prediction import predict
+from nsode_jax.results.result import Candidate
+from nsode_jax.results.rounding import rounded_constants
 
 X = np.arange(1.0, 11.0)
 Y = np.array([2950, 2452, 2333, 2274, 2244, 2222, 2207, 2195, 2184, 2176.0])

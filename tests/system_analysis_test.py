@@ -10,7 +10,7 @@ from observing import discovered, prey_discovery
 from nsode_jax.dynamics.system import System
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.observations import Run
-from nsode_jax.reporting.system_analysis import (
+from nsode_jax.results.system_analysis import (
     find_fixed_points,
     fixed_point_text,
     is_autonomous,
@@ -18,7 +18,7 @@ from nsode_jax.reporting.system_analysis import (
     residual_remarks,
     residuals,
 )
-from nsode_jax.reporting.system_result import SystemCandidate, SystemResult
+from nsode_jax.results.system_result import SystemCandidate, SystemResult
 
 XY = System(("x", "y"))
 

@@ -10,8 +10,8 @@ from scipy.integrate import solve_ivp
 
 from nsode_jax.dynamics.system import System
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.reporting.system_exports import to_callable, to_source, vector_field
-from nsode_jax.reporting.system_result import SystemCandidate
+from nsode_jax.results.system_exports import to_callable, to_source, vector_field
+from nsode_jax.results.system_result import SystemCandidate
 
 CASES = {
     "polynomials": (System(("x", "y")), ("1.1*x - 0.8*x*y**2", "-0.6*x/(1.5 + x) - (-0.9)**3*y")),

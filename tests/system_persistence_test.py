@@ -8,7 +8,7 @@ from observing import discovered, prey_discovery
 
 from nsode_jax.discovery import Discovery, SystemDiscovery
 from nsode_jax.dynamics.system import System
-from nsode_jax.reporting.json_fields import DiscoveryFileError
+from nsode_jax.results.json_fields import DiscoveryFileError
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from observing import PREY, PREY_LAWS, discovered, prey_discovery
 
 from nsode_jax.dynamics.system import System, integrate, measured_inputs
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.reporting.system_result import SystemCandidate
+from nsode_jax.results.system_result import SystemCandidate
 
 
 def candidate_of(system, *texts):

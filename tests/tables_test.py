@@ -7,7 +7,7 @@ import numpy as np
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.reporting.discovery import Discovery
-from nsode_jax.reporting.result import Candidate
+from nsode_jax.results.result import Candidate
 
 
 def candidate(formula, covariance=None, **fields):

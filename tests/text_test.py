@@ -9,7 +9,6 @@ import pytest
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.reporting.discovery import Discovery
-from nsode_jax.reporting.result import Candidate
 from nsode_jax.reporting.text import (
     candidate_table,
     constants_as_shown,
@@ -17,6 +16,7 @@ from nsode_jax.reporting.text import (
     law_text,
     table_text,
 )
+from nsode_jax.results.result import Candidate
 
 
 def candidate(formula, covariance=None, **fields):

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.reporting.uncertainty import (
+from nsode_jax.results.uncertainty import (
     confidence_intervals,
     constants_table,
     rate_standard_error,

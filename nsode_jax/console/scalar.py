@@ -16,7 +16,7 @@ from nsode_jax.dynamics.trajectory import Trajectory, count
 
 # JAX and the model are imported only once the input is known to be good, so that
 # a mistyped file name is answered at once.
-from nsode_jax.reporting.formatting import time_text
+from nsode_jax.results.formatting import time_text
 from nsode_jax.search.effort import SOURCES
 from nsode_jax.tables.table import Measurements, read_measurements
 
@@ -110,9 +110,9 @@ def what_was_read(read: Measurements) -> str:
 def _print(
     discovery: Discovery, names: tuple[str, str], already_said: Sequence[str], rows: int
 ) -> None:
-    from nsode_jax.reporting.analysis import residual_remark
     from nsode_jax.reporting.certainty import certainty_text
     from nsode_jax.reporting.text import law_text, table_text, tried_text
+    from nsode_jax.results.analysis import residual_remark
 
     print(f"\n{table_text(discovery, rows, columns())}\n")
     print(law_text(discovery, *names))

@@ -113,8 +113,8 @@ def _discover(read: Quantities, number: int, options: argparse.Namespace) -> Sys
 
 
 def _print(found: SystemDiscovery, already_said: Sequence[str], rows: int) -> None:
-    from nsode_jax.reporting.system_analysis import residual_remarks
     from nsode_jax.reporting.system_text import system_text, table_text
+    from nsode_jax.results.system_analysis import residual_remarks
 
     print(f"\n{table_text(found, rows)}\n\n{system_text(found)}")
     for name, residuals in residual_remarks(found):

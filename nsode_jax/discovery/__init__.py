@@ -5,10 +5,10 @@ from nsode_jax.discovery.each import discover_each
 from nsode_jax.discovery.pipeline import DiscoveryError
 from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.reporting.form_discovery import FormDiscovery
-from nsode_jax.reporting.own_constants import FormCandidate
-from nsode_jax.reporting.result import Candidate
 from nsode_jax.reporting.system_discovery import SystemDiscovery
-from nsode_jax.reporting.system_result import SystemCandidate
+from nsode_jax.results.own_constants import FormCandidate
+from nsode_jax.results.result import Candidate
+from nsode_jax.results.system_result import SystemCandidate
 
 __all__ = [
     "Candidate",

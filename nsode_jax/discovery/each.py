@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from nsode_jax.fitting.progress import Progress, silent
-from nsode_jax.reporting.json_fields import DiscoveryFileError
+from nsode_jax.results.json_fields import DiscoveryFileError
 from nsode_jax.system.files import write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from nsode_jax.reporting.result import Candidate
+    from nsode_jax.results.result import Candidate
 
 OPTIONS, TABLE = "options.json", "laws.csv"
 

@@ -28,7 +28,7 @@ from nsode_jax.dynamics.trajectory import (
 )
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.reporting.discovery import Discovery
-from nsode_jax.reporting.result import Candidate
+from nsode_jax.results.result import Candidate
 from nsode_jax.search.effort import SOURCES
 from nsode_jax.search.sources import CandidateSource
 

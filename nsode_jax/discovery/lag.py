@@ -24,7 +24,7 @@ from nsode_jax.fitting.integral import integral_form
 from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.scaling import AffineView
 from nsode_jax.fitting.trajectory_fitting import fit_trajectories
-from nsode_jax.reporting.formatting import time_text
+from nsode_jax.results.formatting import time_text
 from nsode_jax.search.population import draft_laws
 from nsode_jax.search.sources import Proposal
 from nsode_jax.selection.score import SYSTEMATIC, residual_floor, score

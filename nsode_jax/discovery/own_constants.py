@@ -34,7 +34,7 @@ from nsode_jax.fitting.progress import Progress, silent
 from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.scaling import AffineView, working_units
 from nsode_jax.reporting.form_discovery import FormDiscovery
-from nsode_jax.reporting.own_constants import FormCandidate
+from nsode_jax.results.own_constants import FormCandidate
 from nsode_jax.search.effort import SOURCES
 from nsode_jax.search.forms import (
     FittedForm,

@@ -36,9 +36,9 @@ from nsode_jax.fitting.progress import Progress, silent
 from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.scaling import AffineView, working_units
 from nsode_jax.fitting.trajectory_fitting import covariance, linearized
-from nsode_jax.reporting.diagnostics import diagnose
 from nsode_jax.reporting.discovery import Discovery
-from nsode_jax.reporting.result import Candidate
+from nsode_jax.results.diagnostics import diagnose
+from nsode_jax.results.result import Candidate
 from nsode_jax.search.effort import EFFORTS, SOURCES, Effort, RefineConfig
 from nsode_jax.search.enumeration import EnumerationSource
 from nsode_jax.search.library import LibrarySource

@@ -18,7 +18,7 @@ from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.shooting import SystemFit, covariance
 from nsode_jax.fitting.system_noise import with_growing_noise
 from nsode_jax.reporting.system_discovery import SystemDiscovery
-from nsode_jax.reporting.system_result import SystemCandidate
+from nsode_jax.results.system_result import SystemCandidate
 from nsode_jax.search.combine import CombineConfig, SystemSearch
 from nsode_jax.search.equations import draft_equations, share_terms
 from nsode_jax.search.own_systems import OwnSystem

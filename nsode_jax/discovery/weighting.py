@@ -12,7 +12,7 @@ from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit
 from nsode_jax.fitting.noise import growing_noise, huber_noise, outliers
 from nsode_jax.fitting.trajectory_fitting import linearized
-from nsode_jax.reporting.formatting import time_text
+from nsode_jax.results.formatting import time_text
 
 _MOST_NAMED = 5
 

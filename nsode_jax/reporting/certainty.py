@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from nsode_jax.reporting.formatting import probability_text
-from nsode_jax.reporting.result import Result
+from nsode_jax.results.formatting import probability_text
+from nsode_jax.results.result import Result
 
 _STANDS_OUT, _LIKELIER = 0.9, 0.5
 _RIVAL = 1 / 3

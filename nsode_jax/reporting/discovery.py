@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from jaxtyping import Float
 
-from nsode_jax.reporting import persistence, tables, text
+from nsode_jax.reporting import tables, text
 from nsode_jax.reporting.next_measurement import NextMeasurement, next_measurement
-from nsode_jax.reporting.result import Result
+from nsode_jax.results import persistence
+from nsode_jax.results.result import Result
 
 if TYPE_CHECKING:
     import pandas as pd

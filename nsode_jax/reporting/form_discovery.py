@@ -7,8 +7,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from nsode_jax.reporting.own_constants import SHOWN, FormResult, best_form_text, forms_text
 from nsode_jax.reporting.plot_series import plot_series
+from nsode_jax.results.own_constants import SHOWN, FormResult, best_form_text, forms_text
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

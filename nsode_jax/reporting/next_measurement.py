@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from nsode_jax.reporting.formatting import time_text
-from nsode_jax.reporting.result import Candidate, Result
+from nsode_jax.results.formatting import time_text
+from nsode_jax.results.result import Candidate, Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,8 +13,6 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLoc
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.reporting.analysis import finite, fixed_points, grid, limits, residuals, slopes
-from nsode_jax.reporting.formatting import r2_text
 from nsode_jax.reporting.pictures import (
     BEST,
     DATA,
@@ -33,8 +31,10 @@ from nsode_jax.reporting.pictures import (
     thinned,
     write_title,
 )
-from nsode_jax.reporting.result import Candidate, Result
-from nsode_jax.reporting.uncertainty import CONFIDENCE
+from nsode_jax.results.analysis import finite, fixed_points, grid, limits, residuals, slopes
+from nsode_jax.results.formatting import r2_text
+from nsode_jax.results.result import Candidate, Result
+from nsode_jax.results.uncertainty import CONFIDENCE
 
 _VISIBLE = 0.01  # Share of the panel's height from which a band is more than the line.
 _MOST_LABELS, _LONGEST_LABEL = 6, 42

@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from nsode_jax.reporting.analysis import finite, limits
-from nsode_jax.reporting.own_constants import FormResult
 from nsode_jax.reporting.pictures import BEST, DATA, FIXED, as_label, new_figure, save
+from nsode_jax.results.analysis import finite, limits
+from nsode_jax.results.own_constants import FormResult
 
 _TIMES = 201
 _MOST_PANELS = 96

@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from nsode_jax.reporting import persistence
-from nsode_jax.reporting.analysis import Remark, find_fixed_points, residual_remark
 from nsode_jax.reporting.certainty import certainty_text
 from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.reporting.documents import (
@@ -24,11 +22,6 @@ from nsode_jax.reporting.documents import (
     Paragraph,
     Picture,
     Table,
-)
-from nsode_jax.reporting.formatting import (
-    probability_text,
-    r2_text,
-    value_with_error,
 )
 from nsode_jax.reporting.next_measurement import draw_next
 from nsode_jax.reporting.plot import (
@@ -50,7 +43,6 @@ from nsode_jax.reporting.report_parts import (
     reading_back,
     write_files,
 )
-from nsode_jax.reporting.result import Candidate, Result
 from nsode_jax.reporting.text import (
     candidate_table,
     constants_as_shown,
@@ -58,6 +50,14 @@ from nsode_jax.reporting.text import (
     start_text,
     tried_text,
 )
+from nsode_jax.results import persistence
+from nsode_jax.results.analysis import Remark, find_fixed_points, residual_remark
+from nsode_jax.results.formatting import (
+    probability_text,
+    r2_text,
+    value_with_error,
+)
+from nsode_jax.results.result import Candidate, Result
 from nsode_jax.tables.units import unit_of
 
 

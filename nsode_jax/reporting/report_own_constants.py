@@ -19,10 +19,10 @@ from nsode_jax.reporting.documents import (
     to_html,
     to_markdown,
 )
-from nsode_jax.reporting.formatting import probability_text, r2_text, value_with_error
-from nsode_jax.reporting.own_constants import FormResult
 from nsode_jax.reporting.plot_series import plot_constants, plot_series
 from nsode_jax.reporting.report_parts import HTML, MARKDOWN, png_of
+from nsode_jax.results.formatting import probability_text, r2_text, value_with_error
+from nsode_jax.results.own_constants import FormResult
 
 _MOST_ROWS = 400
 _MOST_FORMS = 20

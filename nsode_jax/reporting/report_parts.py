@@ -22,9 +22,9 @@ from nsode_jax.reporting.documents import (
     to_html,
     to_markdown,
 )
-from nsode_jax.reporting.formatting import decimal_exponent, time_text, value_with_error
-from nsode_jax.reporting.json_fields import DiscoveryFileError
 from nsode_jax.reporting.pictures import new_figure, save
+from nsode_jax.results.formatting import decimal_exponent, time_text, value_with_error
+from nsode_jax.results.json_fields import DiscoveryFileError
 
 HTML, MARKDOWN, JSON = "report.html", "report.md", "discovery.json"
 

@@ -11,9 +11,10 @@ import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.dynamics.dop853_system import Inputs
-from nsode_jax.reporting import system_exports, system_persistence, system_text, tables
-from nsode_jax.reporting.system_analysis import SystemFixedPoints, find_fixed_points
-from nsode_jax.reporting.system_result import SystemResult
+from nsode_jax.reporting import system_text, tables
+from nsode_jax.results import system_exports, system_persistence
+from nsode_jax.results.system_analysis import SystemFixedPoints, find_fixed_points
+from nsode_jax.results.system_result import SystemResult
 
 if TYPE_CHECKING:
     import pandas as pd

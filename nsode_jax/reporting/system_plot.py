@@ -12,8 +12,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 
-from nsode_jax.reporting.analysis import finite, grid, limits
-from nsode_jax.reporting.formatting import r2_text
 from nsode_jax.reporting.pictures import (
     BEST,
     DATA,
@@ -30,13 +28,15 @@ from nsode_jax.reporting.pictures import (
     thinned,
     write_title,
 )
-from nsode_jax.reporting.system_analysis import (
+from nsode_jax.results.analysis import finite, grid, limits
+from nsode_jax.results.formatting import r2_text
+from nsode_jax.results.system_analysis import (
     SystemFixedPoint,
     find_fixed_points,
     is_autonomous,
     residuals,
 )
-from nsode_jax.reporting.system_result import SystemCandidate, SystemResult
+from nsode_jax.results.system_result import SystemCandidate, SystemResult
 
 _GRID = 121  # Points along each side of a plane where f is computed.
 _VISIBLE = 0.01

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from nsode_jax.reporting import system_persistence
 from nsode_jax.reporting.documents import (
     Block,
     Bullets,
@@ -15,11 +14,6 @@ from nsode_jax.reporting.documents import (
     Paragraph,
     Picture,
     Table,
-)
-from nsode_jax.reporting.formatting import (
-    probability_text,
-    r2_text,
-    value_with_error,
 )
 from nsode_jax.reporting.report_parts import (
     INTERVALS,
@@ -34,14 +28,6 @@ from nsode_jax.reporting.report_parts import (
     reading_back,
     write_files,
 )
-from nsode_jax.reporting.system_analysis import (
-    SystemFixedPoints,
-    eigenvalue_text,
-    find_fixed_points,
-    is_autonomous,
-    residual_remarks,
-)
-from nsode_jax.reporting.system_exports import to_source
 from nsode_jax.reporting.system_plot import (
     draw_planes,
     draw_residuals,
@@ -50,8 +36,22 @@ from nsode_jax.reporting.system_plot import (
     has_portrait,
     system_mathtext,
 )
-from nsode_jax.reporting.system_result import SystemCandidate, SystemResult
 from nsode_jax.reporting.system_text import candidate_table, constants_as_shown, start_text
+from nsode_jax.results import system_persistence
+from nsode_jax.results.formatting import (
+    probability_text,
+    r2_text,
+    value_with_error,
+)
+from nsode_jax.results.system_analysis import (
+    SystemFixedPoints,
+    eigenvalue_text,
+    find_fixed_points,
+    is_autonomous,
+    residual_remarks,
+)
+from nsode_jax.results.system_exports import to_source
+from nsode_jax.results.system_result import SystemCandidate, SystemResult
 
 _PANEL = 2.1
 """Height in inches of each further panel of a picture."""

@@ -14,9 +14,9 @@ from nsode_jax.reporting.documents import (
     blocks_to_html,
     blocks_to_markdown,
 )
-from nsode_jax.reporting.formatting import probability_text, r2_text, time_text, value_with_error
-from nsode_jax.reporting.system_analysis import find_fixed_points, fixed_point_text
-from nsode_jax.reporting.system_result import DIGITS, SystemCandidate, SystemResult
+from nsode_jax.results.formatting import probability_text, r2_text, time_text, value_with_error
+from nsode_jax.results.system_analysis import find_fixed_points, fixed_point_text
+from nsode_jax.results.system_result import DIGITS, SystemCandidate, SystemResult
 
 _SHOWN = 5
 """Candidates in the text of a result."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsode_jax.reporting.result import Result
-from nsode_jax.reporting.system_result import SystemResult
+from nsode_jax.results.result import Result
+from nsode_jax.results.system_result import SystemResult
 
 if TYPE_CHECKING:
     import pandas as pd

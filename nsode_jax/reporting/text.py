@@ -6,7 +6,6 @@ import math
 import re
 
 from nsode_jax.expressions.operators import OPERATORS
-from nsode_jax.reporting.analysis import find_fixed_points
 from nsode_jax.reporting.certainty import certainty_text
 from nsode_jax.reporting.documents import (
     Block,
@@ -18,7 +17,8 @@ from nsode_jax.reporting.documents import (
     blocks_to_html,
     blocks_to_markdown,
 )
-from nsode_jax.reporting.formatting import (
+from nsode_jax.results.analysis import find_fixed_points
+from nsode_jax.results.formatting import (
     aligned,
     probability_text,
     r2_text,
@@ -26,8 +26,8 @@ from nsode_jax.reporting.formatting import (
     value_with_error,
     value_within,
 )
-from nsode_jax.reporting.result import Candidate, Result
-from nsode_jax.reporting.rounding import NEGLIGIBLE, SHARE
+from nsode_jax.results.result import Candidate, Result
+from nsode_jax.results.rounding import NEGLIGIBLE, SHARE
 from nsode_jax.tables.units import unit_of
 
 _SHOWN = 5

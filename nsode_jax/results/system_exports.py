@@ -14,8 +14,8 @@ from nsode_jax.expressions.constants import exponent_constants, is_plain
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.notation import to_infix
 from nsode_jax.expressions.operators import FUNCTIONS, UNIT
-from nsode_jax.reporting.callables import BACKENDS, evaluate_jax
-from nsode_jax.reporting.system_result import SystemCandidate
+from nsode_jax.results.callables import BACKENDS, evaluate_jax
+from nsode_jax.results.system_result import SystemCandidate
 
 if TYPE_CHECKING:
     import jax

@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.reporting.formatting import time_text
+from nsode_jax.results.formatting import time_text
 
 _MAX_SOLVER_STEPS = 2000
 

@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.reporting import callables, prediction, rounding, uncertainty
+from nsode_jax.results import callables, prediction, rounding, uncertainty
 from nsode_jax.selection.naming import Name, NamedParameter, name_of
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from jaxtyping import Float, Int
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.reporting import prediction
-from nsode_jax.reporting.formatting import aligned, probability_text, r2_text, value_with_error
+from nsode_jax.results import prediction
+from nsode_jax.results.formatting import aligned, probability_text, r2_text, value_with_error
 from nsode_jax.selection.named_formula import NamedFormula
 
 if TYPE_CHECKING:

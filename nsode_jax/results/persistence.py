@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.reporting.json_fields import (
+from nsode_jax.results.json_fields import (
     DiscoveryFileError,
     as_boolean,
     as_dictionary,
@@ -39,7 +39,7 @@ from nsode_jax.reporting.json_fields import (
     version_of,
     write_json,
 )
-from nsode_jax.reporting.result import Candidate, Result
+from nsode_jax.results.result import Candidate, Result
 from nsode_jax.selection.naming import Name
 
 FORMAT = "nsode_jax discovery"

@@ -11,10 +11,10 @@ from jaxtyping import Bool, Complex, Float
 from scipy.stats import qmc
 
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.reporting.analysis import Remark, finite, remark_on
-from nsode_jax.reporting.formatting import value_with_error
-from nsode_jax.reporting.system_result import SystemCandidate, SystemResult
-from nsode_jax.reporting.uncertainty import CONFIDENCE
+from nsode_jax.results.analysis import Remark, finite, remark_on
+from nsode_jax.results.formatting import value_with_error
+from nsode_jax.results.system_result import SystemCandidate, SystemResult
+from nsode_jax.results.uncertainty import CONFIDENCE
 
 MARGIN = 0.5
 """Of the observed range, on either side of it, in which fixed points are looked for."""

@@ -14,8 +14,8 @@ from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit, Origin
 from nsode_jax.fitting.goodness import lack_of_fit
 from nsode_jax.fitting.trajectory_fitting import Linearized, linearized
-from nsode_jax.reporting.formatting import probability_text, time_text
-from nsode_jax.reporting.result import Candidate
+from nsode_jax.results.formatting import probability_text, time_text
+from nsode_jax.results.result import Candidate
 
 LIKELY = 0.05
 """A law whose posterior probability is above this cannot be told from the best."""

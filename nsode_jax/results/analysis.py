@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.reporting.result import Candidate, Result
+from nsode_jax.results.result import Candidate, Result
 
 _MOST_SLOPES = 100
 _GRID = 801  # Values of y.

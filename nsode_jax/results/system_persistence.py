@@ -17,7 +17,7 @@ from jaxtyping import Float
 from nsode_jax.dynamics.system import System
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.observations import Run
-from nsode_jax.reporting.json_fields import (
+from nsode_jax.results.json_fields import (
     DiscoveryFileError,
     as_boolean,
     as_dictionary,
@@ -36,7 +36,7 @@ from nsode_jax.reporting.json_fields import (
     version_of,
     write_json,
 )
-from nsode_jax.reporting.system_result import SystemCandidate, SystemResult
+from nsode_jax.results.system_result import SystemCandidate, SystemResult
 
 FORMAT = "nsode_jax system discovery"
 VERSION = 1
