@@ -53,8 +53,8 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         "--method",
         default="nsode+refine",
         choices=tuple(METHODS),
-        help="nsode and nsode-paper are the network alone, nsode+refine is discovery "
-        "(default: nsode+refine)",
+        help="nsode and nsode-paper are the network alone, nsode+refine is discovery, "
+        "nsode-unnamed that without named laws (default: nsode+refine)",
     )
     parser.add_argument("--weights", help="shipped weights by name, or a folder (default: small)")
     parser.add_argument(
@@ -132,7 +132,7 @@ def _check(arguments: argparse.Namespace) -> None:
     if unknown or not arguments.sets:
         what = f"unknown test set {unknown[0]!r}" if unknown else "--sets names no test set"
         raise EvaluationError(f"{what}: known are {', '.join(TEST_SETS)}")
-    least_beams = 0 if arguments.method == "nsode+refine" else 1
+    least_beams = 0 if arguments.method in ("nsode+refine", "nsode-unnamed") else 1
     limits = {
         "beams": (least_beams, math.inf),
         "samples": (0, math.inf),

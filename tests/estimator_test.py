@@ -107,7 +107,7 @@ def test_parameters_mirror_discover(finds):
     given = {"weights": "mine", "effort": "fast", "beams": 3, "samples": 4}
     given |= {"sources": ["library"], "candidates": ["y - y**2"]}
     given |= {"operators": ["exp"], "max_symbols": 7, "robust": True}
-    given |= {"zero_at_zero": True, "known": "0.1*y"}
+    given |= {"zero_at_zero": True, "known": "0.1*y", "named_laws": "none"}
     assert set(given) | {"random_state"} == set(NSODERegressor().get_params())
     NSODERegressor(random_state=5, **given).fit(T, np.exp(-T))
     assert calls[0][2] == given | {"seed": 5, "sigma": None}

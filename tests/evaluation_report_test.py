@@ -22,7 +22,7 @@ from nsode_jax.evaluation.published import (
 )
 from nsode_jax.evaluation.report import ReportError, write_report
 from nsode_jax.evaluation.results import JOINT_METRICS, Data, problems, read_runs
-from nsode_jax.evaluation.tables import escape, top_k, wilson
+from nsode_jax.evaluation.tables import escape, result_cells, top_k, wilson
 
 TEXTBOOK = Data("textbook")
 
@@ -53,8 +53,8 @@ def line_of(problem, method, data=TEXTBOOK, **changes):
     return line | changes
 
 
-def write(results, method, lines, data=TEXTBOOK):
-    path = results / method / data.file_name
+def write(results, method, lines, data=TEXTBOOK, seed=0):
+    path = results / method / data.file_name(seed)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     return path
@@ -125,6 +125,23 @@ def written(tmp_path_factory):
     write(results, "operon", lines, noisy)
     assert write_report(results, out)[0] == out / "report.md"
     return results, out
+
+
+def test_seeds_are_one_run(tmp_path):
+    for seed in (0, 1):
+        lines = solved("sindy", [1 + seed] * 12, seed=seed)
+        write(tmp_path, "sindy", lines, seed=seed)
+    (run,) = read_runs(tmp_path)
+    assert (run.data, run.count) == (TEXTBOOK, "24 of 24")
+    (skeletons,) = (
+        cell
+        for cell in result_cells(run)
+        if (cell.candidates, cell.metric) == ("first", "skeleton")
+    )
+    assert (skeletons.hits, skeletons.problems) == (12, 24)
+    write(tmp_path, "sindy", lines, seed=2)
+    with pytest.raises(ReportError, match="is of seed 1, unlike the name of the file"):
+        read_runs(tmp_path)
 
 
 # --- tables -------------------------------------------------------------------
@@ -344,7 +361,7 @@ HOSTILE = "<b> | `x` *y* [a](b) \n# _z_"
 def test_settings_and_errors_are_listed_and_escaped(tmp_path):
     lines = solved("sindy", [1] * 12)
     for line in lines[:2]:
-        line |= {"seed": 1, "threshold": HOSTILE, "machine": HOSTILE, "num_candidates": 0}
+        line |= {"beams": 64, "threshold": HOSTILE, "machine": HOSTILE, "num_candidates": 0}
         line |= {"rank": dict.fromkeys(METRICS), "candidates": []}
         line["error"] = f"not finished in 60 s: {HOSTILE}"
     write(tmp_path / "results", "sindy", lines)
@@ -355,8 +372,8 @@ def test_settings_and_errors_are_listed_and_escaped(tmp_path):
     assert HOSTILE not in text and "\n# _z_" not in text
     for words in (
         "- problems: 12 of 12 (files: 1)",
-        "- beams: 1536\n",
-        "- seed: 0 (10), 1 (2)\n",
+        "- seed: 0\n",
+        "- beams: 1536 (10), 64 (2)\n",
         f"- threshold: not given (10), {shown} (2)\n",
         f"- machine: EPYC, 2 cores (10), {shown} (2)\n",
         "- errors: 2 of 12 problems, 2 of them time limits: “not finished in 60 s: ",

@@ -16,8 +16,27 @@ from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.results import json_fields
 from nsode_jax.results.persistence import DiscoveryFileError, load, save
 from nsode_jax.results.result import Candidate, Result
+from nsode_jax.selection.catalogue import NamedLaw
 
 AWKWARD = (0.1 + 0.2, 5e-324, 1.7976931348623157e308, -0.0, 1 / 3, 1e16, 2.0, -1e-7)
+
+
+OWN_LAW = NamedLaw.from_entry(
+    {
+        "name": "“α” growth",
+        "formula": "r*y*(1 - (y/K)**theta) - a*y/(y + b)",
+        "also": ["k*y - c*y**p"],
+        "order": [["b", "K"]],
+        "frequency": 1 / 3,
+        "parameters": {
+            "r": ["rate", "+", "1/time"],
+            "K": ["size", "+", "value"],
+            "theta": ["shape", "any", "1", 0.5, 2.0],
+            "a": ["loss", "+", "value/time"],
+            "b": ["half of it", "+", "value"],
+        },
+    }
+)
 
 
 def bits(values):
@@ -55,6 +74,7 @@ def discovery():
         Candidate(Expression(("y",)), (0.5, 1.5), (0.0, 1.0), 0.5, 0.5, 0.5,
                   covariance=np.zeros((0, 0))),
     )  # fmt: skip
+    laws = tuple(dataclasses.replace(law, own_laws=(OWN_LAW,)) for law in laws)
     return Discovery(laws, trajectories, ("A note: “α” & \n.",), 0.7, ("all 7 laws", "“β”"))
 
 

@@ -8,15 +8,14 @@ import pytest
 
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import arity
+from nsode_jax.selection.belief import log_prior, written_log_prior
 from nsode_jax.selection.catalogue import Catalogue
 from nsode_jax.selection.form import form_of
 from nsode_jax.selection.prior import (
     OperatorModel,
     Prior,
     corpus,
-    log_prior,
     tokens_in_context,
-    written_log_prior,
 )
 
 FLAT = 1.5

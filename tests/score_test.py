@@ -14,7 +14,7 @@ from nsode_jax.fitting.derivative import derivative_form
 from nsode_jax.fitting.fit import Fit, Origin
 from nsode_jax.fitting.integral import integral_form
 from nsode_jax.fitting.trajectory_fitting import fit_trajectories
-from nsode_jax.selection.prior import log_prior
+from nsode_jax.selection.belief import log_prior
 from nsode_jax.selection.ranking import rank
 from nsode_jax.selection.score import (
     UNSEEN,

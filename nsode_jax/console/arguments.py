@@ -216,6 +216,12 @@ def _parser() -> argparse.ArgumentParser:
         "quantities a*x - b*x*y; c*x*y - d*y; may be repeated",
     )
     add(
+        "--named-laws",
+        metavar="FILE",
+        help="named laws of your own beside the package's, a table in TOML; none: no named laws "
+        "at all",
+    )
+    add(
         "--operators",
         type=_operators,
         metavar="NAMES",

@@ -19,6 +19,7 @@ def run(options: argparse.Namespace) -> int:
             "--try": bool(options.laws),
             "--robust": options.robust,
             "--known": options.known is not None,
+            "--named-laws": options.named_laws is not None,
             "--sigma": options.sigma is not None,
             "--beams": options.beams is not None,
             "--samples": options.samples is not None,

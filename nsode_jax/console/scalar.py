@@ -137,6 +137,7 @@ def _discover(read: Measurements, options: argparse.Namespace) -> Discovery | No
     from nsode_jax.discovery.pipeline import DiscoveryError, discover
     from nsode_jax.fitting.frame import FrameError
     from nsode_jax.modeling.pretrained import WeightsError
+    from nsode_jax.selection.catalogue import CatalogueError
 
     keep_compiled_programs()
     try:
@@ -152,7 +153,7 @@ def _discover(read: Measurements, options: argparse.Namespace) -> Discovery | No
         progress.end_line()
         print(f"{PROGRAM}: {error}", file=sys.stderr)
         return None
-    except (WeightsError, FrameError) as error:
+    except (WeightsError, FrameError, CatalogueError) as error:
         raise InputError(" ".join(str(error).split())) from error
     finally:
         progress.end_line()
@@ -162,7 +163,7 @@ def _discover(read: Measurements, options: argparse.Namespace) -> Discovery | No
 def options_of(options: argparse.Namespace) -> dict[str, Any]:
     """What `discover` is asked for, but for the data."""
     alike = ("weights", "effort", "beams", "samples", "sources", "operators", "max_symbols",
-             "zero_at_zero", "known", "robust", "seed")  # fmt: skip
+             "zero_at_zero", "known", "robust", "named_laws", "seed")  # fmt: skip
     return {"candidates": options.laws} | {name: getattr(options, name) for name in alike}
 
 

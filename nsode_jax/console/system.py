@@ -58,6 +58,7 @@ def _refuse(options: argparse.Namespace) -> None:
             "--robust": options.robust,
             "--sigma": options.sigma is not None,
             "--known": options.known is not None,
+            "--named-laws": options.named_laws is not None,
             "--zero-at-zero": options.zero_at_zero,
             "--sources": options.sources != SOURCES,
             "--weights": options.weights != "small",

@@ -31,6 +31,7 @@ from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.results.result import Candidate
 from nsode_jax.search.effort import SOURCES
 from nsode_jax.search.sources import CandidateSource
+from nsode_jax.selection.belief import NamedLaws
 
 Series = Float[np.ndarray, " time"] | Float[np.ndarray, "time 1"] | Sequence[float]
 
@@ -67,6 +68,7 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
       zero_at_zero: whether f(0) must be 0.
       known: a part of f that is known, or f with a gap for the rest, as of `discover`.
       robust: whether values far from the law count less, for data with outliers.
+      named_laws: named laws of your own beside those of the package, as of `discover`.
       random_state: seed of everything random: a whole number, a RandomState, or None
         for another result every time.
 
@@ -102,6 +104,7 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
         zero_at_zero: bool = False,
         known: str | None = None,
         robust: bool = False,
+        named_laws: NamedLaws = None,
         random_state: int | np.random.RandomState | None = 0,
     ):
         self.weights = weights
@@ -115,6 +118,7 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
         self.zero_at_zero = zero_at_zero
         self.known = known
         self.robust = robust
+        self.named_laws = named_laws
         self.random_state = random_state
 
     def fit(
@@ -221,6 +225,7 @@ class NSODERegressor(RegressorMixin, BaseEstimator):
                 zero_at_zero=self.zero_at_zero,
                 known=self.known,
                 robust=self.robust,
+                named_laws=self.named_laws,
                 sigma=sigma,
                 seed=self._seed(),
             )

@@ -45,10 +45,10 @@ from nsode_jax.search.forms import (
     representatives,
 )
 from nsode_jax.search.sources import CandidateSource, Proposal, Restriction
+from nsode_jax.selection.belief import log_prior
 from nsode_jax.selection.catalogue import NamedLaw
 from nsode_jax.selection.named_formula import NamedFormula
 from nsode_jax.selection.naming import name_of, solve_parameters
-from nsode_jax.selection.prior import log_prior
 from nsode_jax.selection.score import (
     edge_cost,
     evidence,

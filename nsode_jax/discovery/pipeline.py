@@ -46,6 +46,8 @@ from nsode_jax.search.named_laws import NamedLawSource
 from nsode_jax.search.network import NetworkSource
 from nsode_jax.search.refine import fit_asked_for, refine
 from nsode_jax.search.sources import CandidateSource, GivenLaws, Proposal, Restriction
+from nsode_jax.selection.belief import NamedLaws, believing
+from nsode_jax.selection.catalogue import NamedLaw
 from nsode_jax.selection.ranking import rank
 from nsode_jax.selection.score import posterior_probabilities, unseen_probability
 
@@ -80,6 +82,7 @@ def discover(
     robust: bool = False,
     limits: Sequence[Limits] = (),
     sigma: Any = None,
+    named_laws: NamedLaws = None,
     seed: int = 0,
     progress: Progress = silent,
 ) -> Discovery:
@@ -113,6 +116,10 @@ def discover(
       sigma: known standard deviations of the measurements, in units of y: a number, an array
         [time], for several series a list of such. Laws are then judged by chi-squared
         (`Candidate.goodness_of_fit`), and constants have the errors that follow from sigma.
+      named_laws: laws of your own that have names, beside those of the package: the path of a
+        table as `selection/named_laws.toml` is one, or a `Catalogue`; they are tried, are as
+        probable as those that stand in every textbook, and give candidates their names. With
+        "none" there are no named laws, and all are as probable as their operators.
       seed: seed of everything random.
       progress: called with a stage and the share done of it, in [0, 1].
 
@@ -122,6 +129,7 @@ def discover(
     Raises:
       TrajectoryError: if the series cannot be used.
       ExpressionError: if a law of your own cannot be read, or has no canonical form.
+      CatalogueError: if the table of named laws cannot be read.
       FrameError: if what is known cannot be read, or is undefined where there are data.
       DiscoveryError: if no law was found that has a solution near the data.
       ValueError: if an option is not what it should be.
@@ -148,30 +156,31 @@ def discover(
     form = data_form(data)
     if own:
         asked.insert(0, GivenLaws(tuple(_in_working_units(law, units) for law in own)))
-    proposals, tried = _proposed(asked, data, form, seed, progress)
-    search = functools.partial(
-        _ranked,
-        own=len(own),
-        seed=seed,
-        config=work.refine,
-        restriction=restriction,
-        progress=progress,
-    )
-    ranked = search(data, form, proposals)
-    noise, remarks = None, ()
-    starts = [float(series.t[0]) for series in trajectories]
-    for _ in range(_ROBUST_ROUNDS if robust else 1):
-        first = _in_given_units(ranked[:1], units)
-        noise, remarks = weighting(given, first, robust, starts)
-        if noise is None:
-            break
-        weighted = with_noise(data, noise)
-        # What was found is where the search goes on; the weights change constants, and the
-        # order of the best.
-        best = [Proposal(fit.expression, fit.origin) for fit, _ in ranked]
-        ranked = search(weighted, data_form(weighted), proposals[: len(own)] + best)
-    final = data if noise is None else with_noise(data, noise)
-    lag = lag_note(final, data_form(final), ranked[0][0], units, starts) if ranked else ()
+    with believing(named_laws) as prior:
+        proposals, tried = _proposed(asked, data, form, seed, progress)
+        search = functools.partial(
+            _ranked,
+            own=len(own),
+            seed=seed,
+            config=work.refine,
+            restriction=restriction,
+            progress=progress,
+        )
+        ranked = search(data, form, proposals)
+        noise, remarks = None, ()
+        starts = [float(series.t[0]) for series in trajectories]
+        for _ in range(_ROBUST_ROUNDS if robust else 1):
+            first = _in_given_units(ranked[:1], units)
+            noise, remarks = weighting(given, first, robust, starts)
+            if noise is None:
+                break
+            weighted = with_noise(data, noise)
+            # What was found is where the search goes on; the weights change constants, and the
+            # order of the best.
+            best = [Proposal(fit.expression, fit.origin) for fit, _ in ranked]
+            ranked = search(weighted, data_form(weighted), proposals[: len(own)] + best)
+        final = data if noise is None else with_noise(data, noise)
+        lag = lag_note(final, data_form(final), ranked[0][0], units, starts) if ranked else ()
     ranked = _in_given_units(ranked, units)
     if not ranked or ranked[0][0].diverged:
         raise DiscoveryError(
@@ -183,7 +192,7 @@ def discover(
         dataclasses.replace(series, noise=one.noise, sigma=one.sigma)
         for series, one in zip(trajectories, given, strict=True)
     )
-    found = _candidates(ranked, given, trajectories, judged=not robust)
+    found = _candidates(ranked, given, trajectories, prior.own_laws, judged=not robust)
     told = "" if frame is None else frame.note(found[0].expression)
     notes = (*notes, *more, *remarks, *([told] if told else []), *lag)
     notes += diagnose(found, trajectories, lag_known=bool(lag))
@@ -324,6 +333,7 @@ def _candidates(
     ranked: Sequence[tuple[Fit, float]],
     data: Dataset,
     trajectories: Sequence[Trajectory],
+    own_laws: tuple[NamedLaw, ...],
     judged: bool,
 ) -> tuple[Candidate, ...]:
     """The fits with their posterior probability and uncertainty, in the units of the data.
@@ -356,6 +366,7 @@ def _candidates(
             goodness_of_fit=goodness[place] if judged else math.nan,
             covariance=_covariance(data, fit) if place < _WITH_UNCERTAINTY else None,
             observed=(data.low, data.high),
+            own_laws=own_laws,
         )
         for place, ((fit, score), share) in enumerate(zip(ranked, shares, strict=True))
     )

@@ -2,8 +2,8 @@
 
 `nsode` is the network alone: what its beam search writes, ranked by its probability.
 `nsode-paper` is the same network decoded as in the paper. `nsode+refine` is the whole of
-`discover`. They never share a column. The others are the baselines of the paper and of
-today (`baselines.py`).
+`discover`, `nsode-unnamed` the same without the named laws. They never share a column. The
+others are the baselines of the paper and of today (`baselines.py`).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from nsode_jax.expressions.canonical import (
     to_sympy,
 )
 from nsode_jax.expressions.expression import Expression, ExpressionError
+from nsode_jax.selection.belief import NO_LAWS
 
 if TYPE_CHECKING:
     from nsode_jax.decoding.propose import Proposer
@@ -236,6 +237,12 @@ METHODS: dict[str, Method] = {
     "nsode+refine": Method(
         "NSODE + refine",
         nsode_refine,
+        {"weights": "small", "effort": "default", "beams": None, "samples": None},
+        uses_network=True,
+    ),
+    "nsode-unnamed": Method(
+        "NSODE + refine, no named laws",
+        functools.partial(nsode_refine, named_laws=NO_LAWS),
         {"weights": "small", "effort": "default", "beams": None, "samples": None},
         uses_network=True,
     ),

@@ -1,6 +1,6 @@
 """Reads what evaluations have written: RESULTS/<method>/<set>.jsonl, one line per problem.
 
-Corrupted data stand in the name: `odebench-noise0.05-drop0.5.jsonl`; a part that is 0
+Corrupted data stand in the name: `odebench-noise0.05-drop0.5-seed1.jsonl`; a part that is 0
 is left out.
 """
 
@@ -32,7 +32,9 @@ _FIELDS = frozenset(
 """Fields of a line that are no settings of the method."""
 
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:e-?[0-9]+)?"
-_FILE_NAME = re.compile(rf"(.+?)(?:-noise({_NUMBER}))?(?:-drop({_NUMBER}))?\.jsonl")
+_FILE_NAME = re.compile(
+    rf"(.+?)(?:-noise({_NUMBER}))?(?:-drop({_NUMBER}))?(?:-seed([0-9]+))?\.jsonl"
+)
 
 
 class ReportError(Exception):
@@ -57,12 +59,12 @@ class Data(NamedTuple):
         """Whether the data are as the solver gave them."""
         return self.noise == 0 and self.drop == 0
 
-    @property
-    def file_name(self) -> str:
-        """Where the results on these data stand."""
+    def file_name(self, seed: int = 0) -> str:
+        """Where the results on these data stand, noise and all else drawn by a seed."""
         noise = f"-noise{self.noise:g}" if self.noise else ""
         drop = f"-drop{self.drop:g}" if self.drop else ""
-        return f"{self.set}{noise}{drop}.jsonl"
+        drawn = f"-seed{seed}" if seed else ""
+        return f"{self.set}{noise}{drop}{drawn}.jsonl"
 
     @property
     def title(self) -> str:
@@ -111,8 +113,9 @@ class Run:
     Attributes:
       method: one of `METHODS`.
       data: what it has seen.
-      results: of the problems that are finished, in the order of the file.
-      of: how many problems the set has.
+      results: of the problems that are finished, in the order of the file; where there are
+        several seeds, of all of them.
+      of: how many problems the set has, times the number of seeds.
     """
 
     method: str
@@ -141,7 +144,7 @@ def problems(name: str) -> tuple[Problem, ...]:
 
 
 def read_runs(folder: Path) -> tuple[Run, ...]:
-    """All runs below a folder, by method, then by set, noise and drop.
+    """All runs below a folder, by method, then by set, noise and drop; all seeds are one run.
 
     Files with other endings, and folders without result files, are left alone.
 
@@ -151,7 +154,7 @@ def read_runs(folder: Path) -> tuple[Run, ...]:
     """
     if not folder.is_dir():
         raise ReportError(f"there is no folder {folder}")
-    runs = []
+    found: dict[tuple[str, Data], Run] = {}
     for path in _result_files(folder):
         method = path.parent.name
         if path.parent == folder:
@@ -159,8 +162,15 @@ def read_runs(folder: Path) -> tuple[Run, ...]:
         if method not in METHODS:
             known = ", ".join(METHODS)
             raise ReportError(f"{path} is of the unknown method {method!r}: known are {known}")
-        data = _data_of(path)
-        runs.append(Run(method, data, tuple(_read(path, method, data)), len(problems(data.set))))
+        data, seed = _data_of(path)
+        before = found.get((method, data), Run(method, data, (), 0))
+        found[method, data] = Run(
+            method,
+            data,
+            (*before.results, *_read(path, method, data, seed)),
+            before.of + len(problems(data.set)),
+        )
+    runs = found.values()
     if not any(run.results for run in runs):
         raise ReportError(f"{folder} holds no results: <method>/<set>.jsonl")
     methods, sets = list(METHODS), list(TEST_SETS)
@@ -176,19 +186,19 @@ def _result_files(folder: Path) -> list[Path]:
         raise ReportError(f"{folder} cannot be read: {error.strerror}") from error
 
 
-def _data_of(path: Path) -> Data:
-    """What the name of a file says."""
+def _data_of(path: Path) -> tuple[Data, int]:
+    """What the name of a file says, and the seed."""
     match = _FILE_NAME.fullmatch(path.name)
-    name, noise, drop = match.groups() if match else ("", None, None)
+    name, noise, drop, seed = match.groups() if match else ("", None, None, None)
     if name not in TEST_SETS:
         raise ReportError(f"{path} is of an unknown test set: known are {', '.join(TEST_SETS)}")
-    data = Data(name, float(noise or 0), float(drop or 0))
-    if data.file_name != path.name:
-        raise ReportError(f"{path} should be called {data.file_name}")
-    return data
+    data, number = Data(name, float(noise or 0), float(drop or 0)), int(seed or 0)
+    if (wanted := data.file_name(number)) != path.name:
+        raise ReportError(f"{path} should be called {wanted}")
+    return data, number
 
 
-def _read(path: Path, method: str, data: Data) -> Iterator[Result]:
+def _read(path: Path, method: str, data: Data, seed: int) -> Iterator[Result]:
     """The results of a file; a last line that was cut off is ignored."""
     try:
         lines = path.read_bytes().split(b"\n")
@@ -204,7 +214,7 @@ def _read(path: Path, method: str, data: Data) -> Iterator[Result]:
         try:
             content = json.loads(line)
             result = _result(content)
-            _check_origin(content, method, data, y0s)
+            _check_origin(content, method, data, seed, y0s)
             if result.name in seen:
                 raise ReportError(f"has a second result for {result.name!r}")
         except ReportError as error:
@@ -282,7 +292,7 @@ def _number(value: Any) -> float | None:
 
 
 def _check_origin(
-    content: dict[str, Any], method: str, data: Data, y0s: Mapping[str, float]
+    content: dict[str, Any], method: str, data: Data, seed: int, y0s: Mapping[str, float]
 ) -> None:
     """Refuses a line that was moved here, or comes from an older test set."""
     if content["method"] != method:
@@ -292,6 +302,6 @@ def _check_origin(
         raise ReportError(f"{name!r} is no problem of {data.set}")
     if not math.isclose(y0, y0s[name], rel_tol=1e-6, abs_tol=1e-9):
         raise ReportError(f"{name!r} starts at {y0:g}, in the test set at {y0s[name]:g}")
-    for key in ("noise", "drop"):
-        if float(content.get(key) or 0) != getattr(data, key):
+    for key, value in (("noise", data.noise), ("drop", data.drop), ("seed", seed)):
+        if float(content.get(key) or 0) != value:
             raise ReportError(f"is of {key} {content[key]}, unlike the name of the file")

@@ -43,7 +43,7 @@ class Task:
 
     def path(self, out: Path) -> Path:
         """The file of the results below the folder `out`."""
-        return out / self.method / self.data.file_name
+        return out / self.method / self.data.file_name(self.settings["seed"])
 
     def evaluate(self, places: Sequence[int]) -> list[Result]:
         """The results of some problems of the set, which the method is given at once."""

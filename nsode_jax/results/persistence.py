@@ -40,6 +40,7 @@ from nsode_jax.results.json_fields import (
     write_json,
 )
 from nsode_jax.results.result import Candidate, Result
+from nsode_jax.selection.catalogue import CatalogueError, NamedLaw
 from nsode_jax.selection.naming import Name
 
 FORMAT = "nsode_jax discovery"
@@ -70,6 +71,7 @@ def save(result: Result, path: str | Path) -> None:
         "tried": list(result.tried),
         "trajectories": [_encode_trajectory(trajectory) for trajectory in result.trajectories],
         "candidates": [_encode_candidate(candidate) for candidate in result.candidates],
+        "own_laws": [law.to_entry() for law in result.candidates[0].own_laws],
     }
     write_json(path, content)
 
@@ -145,8 +147,11 @@ def _decode(content: Any) -> Result:
     if not trajectories:
         raise DiscoveryFileError("it has no trajectories")
 
+    own_laws = read_field({"own_laws": [], **content}, "own_laws", as_list(_decode_own_law))
+
     def decode_candidate(value: Any, where: str) -> Candidate:
-        return _decode_candidate(value, where, len(trajectories))
+        candidate = _decode_candidate(value, where, len(trajectories))
+        return dataclasses.replace(candidate, own_laws=own_laws)
 
     candidates = read_field(content, "candidates", as_list(decode_candidate))
     if not candidates:
@@ -176,6 +181,13 @@ def _bring_up_to_date(content: dict[str, Any]) -> None:
                 entry.update(news)
                 if "weight" in entry:
                     entry["probability"] = entry.pop("weight")
+
+
+def _decode_own_law(value: Any, where: str) -> NamedLaw:
+    try:
+        return NamedLaw.from_entry(as_dictionary(value, where), where)
+    except CatalogueError as error:
+        raise DiscoveryFileError(str(error)) from error
 
 
 def _decode_trajectory(value: Any, where: str) -> Trajectory:

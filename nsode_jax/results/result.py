@@ -14,6 +14,7 @@ from jaxtyping import Float
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.results import callables, prediction, rounding, uncertainty
+from nsode_jax.selection.catalogue import Catalogue, NamedLaw
 from nsode_jax.selection.naming import Name, NamedParameter, name_of
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Candidate:
       end_times: the last time, per trajectory; empty if unknown.
       observed: the smallest and the largest value of the data, in units of y; NaN if
         unknown.
+      own_laws: named laws of the user's own, by which the law may be called.
     """
 
     expression: Expression
@@ -73,6 +75,7 @@ class Candidate:
     origin: str = ""
     end_times: tuple[float, ...] = ()
     observed: tuple[float, float] = (math.nan, math.nan)
+    own_laws: tuple[NamedLaw, ...] = dataclasses.field(default=(), compare=False, repr=False)
 
     @property
     def y0(self) -> float:
@@ -122,6 +125,7 @@ class Candidate:
                 covariance,
                 value_unit=value_unit,
                 time_unit=time_unit,
+                catalogue=Catalogue.load(self.own_laws),
             )
         return self._names[units]
 

@@ -27,7 +27,8 @@ from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.scaling import AffineView
 from nsode_jax.fitting.starts import spread_guesses
 from nsode_jax.search.sources import UNRESTRICTED, Proposal, Proposals, Restriction
-from nsode_jax.selection.prior import written_log_prior
+from nsode_jax.selection.belief import in_force, written_log_prior
+from nsode_jax.selection.prior import Prior
 from nsode_jax.selection.score import NUMBER_COST, draft_misfit
 
 _COARSE_NODES = 24
@@ -66,7 +67,7 @@ class EnumerationSource:
         view = _view(data)
         coarse = _coarse(data, form).rescaled(view.a, view.b, view.c)
         kept = self.kept if view.a == 1.0 else self.kept // _RESTORING
-        best = _screen(coarse, _packed(complete + common), kept, progress)
+        best = _screen(coarse, _packed(complete + common, in_force()), kept, progress)
         proposals = []
         for law in best:
             try:
@@ -144,8 +145,8 @@ class _Packed:
 
 
 @functools.lru_cache(maxsize=4)
-def _packed(keys: tuple[str, ...]) -> _Packed:
-    """Packs skeletons; once for a process."""
+def _packed(keys: tuple[str, ...], prior: Prior) -> _Packed:
+    """Packs skeletons; once for a process and a prior, which must be in force."""
     guesses: list[InitialGuess] = []
     owners: list[int] = []
     for owner, key in enumerate(keys):

@@ -29,9 +29,9 @@ from nsode_jax.fitting.programs import fits
 from nsode_jax.fitting.progress import Progress, silent
 from nsode_jax.fitting.regression import Regression
 from nsode_jax.search.sources import UNRESTRICTED, Proposal, Restriction
+from nsode_jax.selection.belief import written_log_prior
 from nsode_jax.selection.form import form_of
 from nsode_jax.selection.named_formula import NamedFormula
-from nsode_jax.selection.prior import written_log_prior
 from nsode_jax.selection.score import NUMBER_COST, RELATIVE_FLOOR, misfit
 
 REPRESENTATIVES = 4

@@ -22,6 +22,7 @@ from nsode_jax.fitting.progress import Progress
 from nsode_jax.fitting.regression import Regression
 from nsode_jax.search.sources import Proposal, Proposals
 from nsode_jax.search.variants import canonical_or_none
+from nsode_jax.selection.belief import in_force
 from nsode_jax.selection.catalogue import Catalogue, NamedLaw
 from nsode_jax.selection.form import Form, form_of
 
@@ -38,7 +39,7 @@ class NamedLawSource:
     """The laws of `named_laws`, for the scales of the data.
 
     Attributes:
-      catalogue: where the laws come from; by default the one of the package.
+      catalogue: where the laws come from; by default that of the prior in force.
     """
 
     catalogue: Catalogue | None = None
@@ -50,7 +51,7 @@ class NamedLawSource:
         """All of them."""
         rates = [np.ptp(s.y) / np.ptp(s.t) for s in data if np.ptp(s.t) > 0]
         rate = float(max(rates, default=0.0)) or 1.0
-        catalogue = self.catalogue or Catalogue.load()
+        catalogue = self.catalogue or in_force().catalogue or Catalogue(())
         laws = named_laws(data.low, data.high, rate, catalogue)
         number = len(catalogue.laws)
         return Proposals(

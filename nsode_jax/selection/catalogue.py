@@ -14,6 +14,7 @@ import math
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,12 @@ from nsode_jax.selection.form import Form, form_of
 from nsode_jax.selection.named_formula import NamedFormula
 
 _TABLE = "named_laws.toml"
+OWN = "own"
+"""Field of laws whose table names none."""
+
+_OWN_FREQUENCY = 30.0
+"""As frequent as what stands in every textbook: somebody thought of it for these data."""
+
 _DRAWS = 6
 """Random constants of a law, by which the signs that its terms can have are found."""
 
@@ -94,8 +101,8 @@ class NamedLaw:
     parameters: tuple[Parameter, ...]
 
     @classmethod
-    def from_entry(cls, entry: Mapping[str, Any]) -> NamedLaw:
-        """Reads one `[[law]]` of the table.
+    def from_entry(cls, entry: Mapping[str, Any], source: str = _TABLE) -> NamedLaw:
+        """Reads one `[[law]]` of a table, `source` in messages.
 
         Raises:
           CatalogueError: saying what is wrong with which law.
@@ -115,16 +122,34 @@ class NamedLaw:
                 parameters[-1].dimension(dict.fromkeys(formula.names, 1.0))
             return cls(
                 name=entry["name"],
-                field=entry["field"],
-                reference=entry["reference"],
+                field=entry.get("field", OWN),
+                reference=entry.get("reference", ""),
                 formula=formula,
                 also=tuple(map(NamedFormula.parse, entry.get("also", ()))),
                 order=tuple((small, large) for small, large in entry.get("order", ())),
-                frequency=float(entry["frequency"]),
+                frequency=float(entry.get("frequency", _OWN_FREQUENCY)),
                 parameters=tuple(parameters),
             )
         except (KeyError, ValueError, TypeError) as error:
-            raise CatalogueError(f"{_TABLE}: {name}: {error}") from error
+            missing = isinstance(error, KeyError)
+            said = f"it has no {error.args[0]}" if missing else " ".join(str(error).split())
+            raise CatalogueError(f"{source}: {name}: {said}") from error
+
+    def to_entry(self) -> dict[str, Any]:
+        """What `from_entry` reads."""
+        return {
+            "name": self.name,
+            "field": self.field,
+            "reference": self.reference,
+            "formula": self.formula.text,
+            "also": [writing.text for writing in self.also],
+            "order": [list(pair) for pair in self.order],
+            "frequency": self.frequency,
+            "parameters": {
+                p.name: [p.meaning, "+" if p.positive else "any", p.unit, *p.starts]
+                for p in self.parameters
+            },
+        }
 
     def admits(self, values: Sequence[float]) -> bool:
         """Whether parameters have the signs and the order that the law asks for."""
@@ -186,11 +211,47 @@ class Catalogue:
 
     @classmethod
     @functools.cache
-    def load(cls) -> Catalogue:
-        """The table that comes with the package."""
+    def load(cls, own: tuple[NamedLaw, ...] = ()) -> Catalogue:
+        """The table that comes with the package, with more laws; each catalogue is made once.
+
+        Args:
+          own: laws that are added; one of a name that there is takes that one's place.
+        """
+        if own:
+            names = {law.name for law in own}
+            return cls((*own, *(law for law in cls.load().laws if law.name not in names)))
         file = importlib.resources.files("nsode_jax.selection") / _TABLE
-        text = file.read_text(encoding="utf-8")
-        return cls(tuple(map(NamedLaw.from_entry, tomllib.loads(text)["law"])))
+        return cls._of_table(file.read_text(encoding="utf-8"), _TABLE)
+
+    @classmethod
+    def read(cls, path: str | Path) -> Catalogue:
+        """Laws of one's own, a table like that of the package.
+
+        Of each law `name`, `formula` and `parameters` are needed.
+
+        Raises:
+          CatalogueError: if there is no such file, or it cannot be read.
+        """
+        try:
+            return cls._of_table(Path(path).read_text(encoding="utf-8"), str(path))
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is no text in UTF-8"
+            raise CatalogueError(f"cannot read named laws from {path}: {reason}") from error
+
+    @classmethod
+    def _of_table(cls, text: str, source: str) -> Catalogue:
+        try:
+            entries = tomllib.loads(text).get("law")
+        except tomllib.TOMLDecodeError as error:
+            raise CatalogueError(f"{source} is no table in TOML: {error}") from error
+        if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
+            raise CatalogueError(f"{source} has no [[law]]")
+        return cls(tuple(NamedLaw.from_entry(entry, source) for entry in entries))
+
+    def beyond_package(self) -> tuple[NamedLaw, ...]:
+        """The laws that the package's own catalogue does not have."""
+        known = set(Catalogue.load().laws)
+        return tuple(law for law in self.laws if law not in known)
 
     @property
     def fields(self) -> tuple[str, ...]:

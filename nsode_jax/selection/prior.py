@@ -8,7 +8,7 @@ place of their own, where 2 and 3 are plain and a fitted number is one more toke
 parts are normalized: two over the catalogue, the other over all finite trees, of
 which canonical forms are some.
 
-`log_prior` is the logarithm, in nats, of the probability of a form: its operators, the
+`Prior.log_prior` is the logarithm, in nats, of the probability of a form: its operators, the
 signs of its constants and its plain exponents. It does not include the values of
 constants, of which a score must count the prior itself.
 
@@ -32,7 +32,6 @@ from nsode_jax.expressions.expression import (
     Expression,
     ExpressionError,
     Skeleton,
-    subtree_end,
 )
 from nsode_jax.expressions.operators import (
     CONSTANT,
@@ -42,8 +41,7 @@ from nsode_jax.expressions.operators import (
     VARIABLE,
     arity,
 )
-from nsode_jax.selection.catalogue import Catalogue
-from nsode_jax.selection.complexity import exponent_places
+from nsode_jax.selection.catalogue import Catalogue, NamedLaw
 from nsode_jax.selection.form import Form, form_of
 from nsode_jax.selection.named_formula import NamedFormula
 
@@ -83,7 +81,7 @@ def _exponent_base() -> dict[str, float]:
     return {token: weight / total for token, weight in weights.items()}
 
 
-_EXPONENT_BASE = _exponent_base()
+EXPONENT_BASE = _exponent_base()
 
 
 def tokens_in_context(form: Form) -> Iterator[tuple[Context, str]]:
@@ -151,7 +149,7 @@ class OperatorModel:
         """Of a token in a context; over all tokens that can stand there they sum to 1."""
         nothing: collections.Counter[str] = collections.Counter()
         if _is_exponent(context):
-            wider = _EXPONENT_BASE.get(token, 0.0)
+            wider = EXPONENT_BASE.get(token, 0.0)
         else:
             if token not in _TOKENS:
                 return 0.0
@@ -165,7 +163,7 @@ class OperatorModel:
         open_places: list[Context] = [_ROOT]
         while open_places:
             context = open_places.pop()
-            tokens = tuple(_EXPONENT_BASE) if _is_exponent(context) else _TOKENS
+            tokens = tuple(EXPONENT_BASE) if _is_exponent(context) else _TOKENS
             chances = np.array([self.probability(context, token) for token in tokens])
             form.append(tokens[rng.choice(len(tokens), p=chances / chances.sum())])
             open_places += _places(form[-1], context)
@@ -244,6 +242,11 @@ class Prior:
         return Prior.from_catalogue(rest, self.named_share, self.other_signs_share)
 
     @functools.cached_property
+    def own_laws(self) -> tuple[NamedLaw, ...]:
+        """Named laws that the package's catalogue does not have."""
+        return () if self.catalogue is None else self.catalogue.beyond_package()
+
+    @functools.cached_property
     def _named(self) -> dict[Form, float]:
         """Probability of each form among the named laws."""
         if self.catalogue is None:
@@ -298,44 +301,6 @@ class Prior:
             return form_of(law) in self._named
         except ExpressionError:
             return False
-
-
-def log_prior(law: Expression | Skeleton) -> float:
-    """`Prior.log_prior` of the prior that comes with the package."""
-    return Prior.load().log_prior(law)
-
-
-def written_log_prior(law: Expression) -> float:
-    """`OperatorModel.log_probability` of a law as it is written, canonical or not.
-
-    As the canonical form in arbitrary units does, it writes a difference as a sum, and a
-    coefficient before every term.
-    """
-    prefix, form = law.prefix, []
-    exponents = exponent_places(prefix)
-    starts = [0]
-    while starts:
-        start = starts.pop()
-        token = prefix[start]
-        if token in ("add", "sub"):
-            form.append("add")
-            starts += [subtree_end(prefix, start + 1), start + 1]
-        elif token == "neg":
-            starts.append(start + 1)
-        else:
-            if isinstance(token, str) and token not in ("mul", "div"):
-                form += ["mul", CONSTANT]
-            for place in range(start, subtree_end(prefix, start)):
-                form.append(_token_of_form(prefix[place], place in exponents))
-    return Prior.load().operators.log_probability(tuple(form))
-
-
-def _token_of_form(token: str | float, is_exponent: bool) -> str:
-    if isinstance(token, str):
-        return "add" if token == "sub" else token
-    if is_exponent and f"{token:g}" in _EXPONENT_BASE:
-        return f"{token:g}"
-    return NEGATIVE_CONSTANT if token < 0 else CONSTANT
 
 
 @functools.cache

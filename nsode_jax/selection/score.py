@@ -61,8 +61,8 @@ from nsode_jax.fitting.fit import Fit
 from nsode_jax.fitting.goodness import goodness_of_fit
 from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.trajectory_fitting import autocorrelation
+from nsode_jax.selection.belief import log_prior, written_log_prior
 from nsode_jax.selection.complexity import fitted_exponents, in_arbitrary_units, tangents
-from nsode_jax.selection.prior import log_prior, written_log_prior
 
 NUMBER_COST = 2.0
 """Score of a constant that is no plain number."""
