@@ -81,7 +81,7 @@ EDGE_COST = 9.0
 the square root or the reciprocal of a shifted y bends to fit much."""
 
 
-UNSEEN = 0.15
+UNSEEN = 0.2
 """How probable it is that the right law is not among those that were found in noise. It makes
 stated probabilities right for simulated laws (`evaluation.calibration`)."""
 
