@@ -118,6 +118,8 @@ def _print(
     print(law_text(discovery, *names))
     if sure := certainty_text(discovery):
         print(remark("how sure", sure))
+    if foretold := discovery.outlook():
+        print(remark("beyond the data", str(foretold)))
     if advice := discovery.next_measurement():
         print(remark("to measure next", str(advice)))
     if tried := tried_text(discovery):

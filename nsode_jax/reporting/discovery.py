@@ -14,6 +14,7 @@ from jaxtyping import Float
 from nsode_jax.reporting import tables, text
 from nsode_jax.reporting.next_measurement import NextMeasurement, next_measurement
 from nsode_jax.results import persistence
+from nsode_jax.results.outlook import Outlook, outlook
 from nsode_jax.results.result import Result
 
 if TYPE_CHECKING:
@@ -72,6 +73,10 @@ class Discovery(Result):
     @functools.cached_property
     def _next_measurement(self) -> NextMeasurement | None:
         return next_measurement(self)
+
+    def outlook(self) -> Outlook | None:
+        """What the laws that matter foretell beyond the data; see `outlook.outlook`."""
+        return outlook(self)
 
     def save(self, path: str | Path) -> None:
         """Writes everything to a JSON file; see `persistence.save`."""

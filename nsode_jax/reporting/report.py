@@ -142,6 +142,7 @@ def _content(
         ),
         candidate_table(result, MOST_ROWS, wide=True),
         *([Paragraph(f"How sure: {sure}")] if (sure := certainty_text(result)) else []),
+        *([Paragraph(f"Beyond the data: {then}")] if (then := result.outlook()) else []),
         front,
         *([Heading("What to measure next"), *after] if after else []),
         Heading("How it was made"),

@@ -26,6 +26,7 @@ from nsode_jax.results.formatting import (
     value_with_error,
     value_within,
 )
+from nsode_jax.results.outlook import outlook
 from nsode_jax.results.result import Candidate, Result
 from nsode_jax.results.rounding import NEGLIGIBLE, SHARE
 from nsode_jax.tables.units import unit_of
@@ -41,10 +42,18 @@ def as_text(result: Result) -> str:
     """The result for a terminal: the best law, the next ones, how sure it is, notes."""
     lines = [law_text(result), "", table_text(result, _SHOWN)]
     lines += [f"({more})"] if (more := _rest(result)) else []
-    lines += [f"how sure: {sure}"] if (sure := certainty_text(result)) else []
-    lines += [f"tried: {tried}"] if (tried := tried_text(result)) else []
-    lines += [f"note: {note}" for note in result.notes]
-    return "\n".join(lines)
+    return "\n".join([*lines, *(f"{topic}: {said}" for topic, said in _remarks(result))])
+
+
+def _remarks(result: Result) -> list[tuple[str, str]]:
+    """Topics and sentences on them: how sure the law is, what it foretells, what was tried."""
+    remarks = (
+        ("how sure", certainty_text(result)),
+        ("beyond the data", str(outlook(result) or "")),
+        ("tried", tried_text(result)),
+        *(("note", note) for note in result.notes),
+    )
+    return [(topic, said) for topic, said in remarks if said]
 
 
 def as_markdown(result: Result) -> str:
@@ -59,12 +68,8 @@ def as_html(result: Result) -> str:
 
 
 def _blocks(result: Result, law: Block) -> list[Block]:
-    more, tried, sure = _rest(result), tried_text(result), certainty_text(result)
-    remarks = (
-        *([f"How sure: {sure}"] if sure else []),
-        *([f"Tried: {tried}"] if tried else []),
-        *(f"Note: {note}" for note in result.notes),
-    )
+    more = _rest(result)
+    remarks = tuple(f"{topic.capitalize()}: {said}" for topic, said in _remarks(result))
     return [
         law,
         Paragraph(f"with {fit_text(result.best)}"),
