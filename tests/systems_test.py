@@ -49,6 +49,13 @@ def test_a_result_says_what_it_found(counts):
         counts.predict([0.0, 1.0], y0=[20.0])
 
 
+def test_a_system_that_explains_nothing_is_not_to_be_trusted():
+    noise = np.random.default_rng(0).standard_normal((30, 2))
+    found = discover(np.arange(30.0), noise, effort="fast")
+    assert found.best.r2 < 0.5
+    assert any("do not trust it: the noise is too large" in note for note in found.notes)
+
+
 def test_a_damped_oscillator_is_found_from_noisy_positions():
     data, _ = observed(System(("y",), order=2), ("-4.1*y - 0.4*v",), (1.0, 0.0), noise=0.02)
     best = discover(data.runs[0].t, data.runs[0].y[:, 0], order=2, effort="fast").best

@@ -18,6 +18,7 @@ from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.shooting import SystemFit, covariance
 from nsode_jax.fitting.system_noise import with_growing_noise
 from nsode_jax.reporting.system_discovery import SystemDiscovery
+from nsode_jax.results.diagnostics import POOR_R2, poor_fit
 from nsode_jax.results.system_result import SystemCandidate
 from nsode_jax.search.combine import CombineConfig, SystemSearch
 from nsode_jax.search.equations import draft_equations, share_terms
@@ -207,6 +208,8 @@ def as_candidates(
 
 def _remarks(best: SystemCandidate) -> list[str]:
     notes = []
+    if best.r2 < POOR_R2:
+        notes.append(poor_fit(best.r2, "system", "system of such laws"))
     if best.segments > 1:
         notes.append(
             "No solution follows the data all the way; they were fitted in "

@@ -21,7 +21,8 @@ LIKELY = 0.05
 """A law whose posterior probability is above this cannot be told from the best."""
 
 _SAME_CURVE = 0.05
-_POOR_R2 = 0.9
+POOR_R2 = 0.9
+"""Who explains less of the variance of the data explains them badly."""
 _UNCERTAIN = 0.5
 _BADLY = 5.0
 _BAD_FIT, _TOO_GOOD_FIT = 0.01, 0.99
@@ -46,17 +47,21 @@ def diagnose(
     times = np.concatenate([trajectory.t for trajectory in trajectories])
     of_data = (*_goodness(best, trajectories), *_replicates(best, data, linear, times))
     of_data += _lag(linear, times) if best.converged and not lag_known else ()
-    if best.r2 < _POOR_R2:
-        return (
-            *of_data,
-            f"The best law explains only {max(best.r2, 0.0):.0%} of the variance of the "
-            "data; do not trust it: the noise is too large, or no law dy/dt = f(y) fits.",
-        )
+    if best.r2 < POOR_R2:
+        return (*of_data, poor_fit(best.r2, "law", "law dy/dt = f(y)"))
     return (
         *of_data,
         *_rivals(candidates, trajectories),
         *_vague_constants(best),
         *_prediction(best),
+    )
+
+
+def poor_fit(r2: float, what: str, kind: str) -> str:
+    """A word on a law or a system, the best one, that hardly explains the data."""
+    return (
+        f"The best {what} explains only {max(r2, 0.0):.0%} of the variance of the data; do not "
+        f"trust it: the noise is too large, or no {kind} fits."
     )
 
 

@@ -22,7 +22,15 @@ from nsode_jax.fitting.regression import Regression
 from nsode_jax.search.population import Draft
 from nsode_jax.search.sources import UNRESTRICTED, Restriction
 from nsode_jax.search.sparse import SparseConfig, SubsetSearch
-from nsode_jax.search.terms import MAX_DEGREE, functions, monomials, saturations, sum_of, waves
+from nsode_jax.search.terms import (
+    MAX_DEGREE,
+    decays,
+    functions,
+    monomials,
+    saturations,
+    sum_of,
+    waves,
+)
 from nsode_jax.search.variants import canonical_or_none
 from nsode_jax.selection.system_score import equation_cost, equation_score
 
@@ -155,9 +163,16 @@ def libraries(form: Regression, system: System, span: float) -> list[list[Prefix
         frequencies = peaks(form, system, span)
         simple = simple + waves(frequencies, lasting, TIME)
     low = monomials(system.variables, 2)
+    fading = decays(span, lasting, TIME) if system.explicit_time else []
     curved = functions(lasting, values[: len(lasting)])
     bent = saturations(lasting, values[: len(lasting)])
-    return [simple, low + curved, low + bent, simple + curved + bent]
+    return [
+        simple,
+        low + curved,
+        low + bent,
+        *([low + fading] if fading else []),
+        simple + curved + bent,
+    ]
 
 
 def peaks(form: Regression, system: System, span: float) -> list[float]:

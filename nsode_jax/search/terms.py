@@ -1,7 +1,8 @@
 """Terms of which the equations of systems are made.
 
 Monomials of all variables; products of two functions of one variable each; saturations,
-whose threshold is tried at some values within the data before it is fitted; waves in time.
+whose threshold is tried at some values within the data before it is fitted; waves and decays
+in time.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ _QUANTILES = (0.03, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95)
 _LARGEST_ANGLE, _LARGEST_EXPONENT = 30.0, 10.0
 """Magnitudes up to which a variable may be an angle, or an exponent."""
 
+_LIVES = (0.5, 1.5, 5.0, 15.0)
+"""Rates of decays that are tried, in units of one over the span of the times."""
+
 _STEEPNESS = (1.0, 4.0)
 """Of sigmoids that are tried, in units of one over the range of the variable."""
 
@@ -43,12 +47,10 @@ def functions(
 ) -> list[Prefix]:
     """Functions of one variable, and products of functions of two.
 
-    Waves and exponentials of variables that are large in the units at hand are left out.
+    Waves and exponentials of variables that are large in the units at hand are left out, and
+    poles among the values: next to one a term fits any single point.
     """
-    of_each = [
-        _elementary(name, float(np.abs(row).max()))
-        for name, row in zip(variables, values, strict=True)
-    ]
+    of_each = [_elementary(name, row) for name, row in zip(variables, values, strict=True)]
     found = [part for parts in of_each for part in parts]
     found += [("mul", "sin", name, "cos", name) for name in variables]
     found += [("mul", name, "sqrt", "pow", name, 2.0) for name in variables]
@@ -66,18 +68,20 @@ def functions(
 def saturations(
     variables: Sequence[str], values: Float[np.ndarray, "variables nodes"]
 ) -> list[Prefix]:
-    """Quotients and sigmoids with a threshold, alone and times other variables."""
+    """Quotients and sigmoids with a threshold, alone and times other variables.
+
+    Without those that have a pole among the values.
+    """
     found: list[Prefix] = []
     for name, row in zip(variables, values, strict=True):
         factors = [(), *((other,) for other in variables if other != name)]
         for threshold in np.quantile(np.abs(row), _QUANTILES):
             c = float(f"{threshold or 1.0:.3g}")
             below, square = ("add", c, name), ("add", c * c, "pow", name, 2.0)
-            for factor in factors:
-                found.append(_product([factor, ("div", 1.0, *below)]))
-                found.append(_product([factor, ("div", 1.0, *square)]))
-                found.append(_product([factor, ("div", name, *below)]))
-                found.append(_product([factor, ("div", name, *square)]))
+            denominators = [square] if _changes_sign(row + c) else [below, square]
+            for factor, denominator in itertools.product(factors, denominators):
+                found.append(_product([factor, ("div", 1.0, *denominator)]))
+                found.append(_product([factor, ("div", name, *denominator)]))
         for middle in np.quantile(row, (0.2, 0.5, 0.8)):
             for steepness in _STEEPNESS:
                 rate = steepness / (np.ptp(row) or 1.0)
@@ -96,9 +100,24 @@ def waves(frequencies: Sequence[float], variables: Sequence[str], time: str) -> 
     return found
 
 
-def _elementary(name: str, size: float) -> list[Prefix]:
-    found: list[Prefix] = [(name,), ("pow", name, 2.0), ("div", 1.0, name), ("sqrt", name)]
-    found += [("log", name)]
+def decays(span: float, variables: Sequence[str], time: str) -> list[Prefix]:
+    """exp(-k t), alone and times variables: what fades within the span of the times, or soon."""
+    found: list[Prefix] = []
+    for lives in _LIVES:
+        decay = ("exp", "mul", float(f"{-lives / span:.3g}"), time)
+        found += [_product([part, decay]) for part in monomials(variables, 1)]
+    return found
+
+
+def _changes_sign(values: Float[np.ndarray, " nodes"]) -> bool:
+    return bool(values.min() <= 0.0 <= values.max())
+
+
+def _elementary(name: str, values: Float[np.ndarray, " nodes"]) -> list[Prefix]:
+    size = float(np.abs(values).max())
+    found: list[Prefix] = [(name,), ("pow", name, 2.0), ("sqrt", name), ("log", name)]
+    if not _changes_sign(values):
+        found.append(("div", 1.0, name))
     if size < _LARGEST_ANGLE:
         found += [("sin", name), ("cos", name), ("pow", "sin", name, 2.0)]
     if size < _LARGEST_EXPONENT:

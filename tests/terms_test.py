@@ -1,0 +1,33 @@
+"""Tests for the terms of which equations of systems are made."""
+
+import numpy as np
+
+from nsode_jax.expressions.expression import Expression
+from nsode_jax.search.terms import decays, functions, saturations
+
+
+def worst(terms, variables, values):
+    """The largest magnitude of each term along a fine path through the values."""
+    grid = np.array([np.linspace(row.min(), row.max(), 4001) for row in values])
+    with np.errstate(all="ignore"):
+        laws = [Expression(term, variables) for term in terms]
+        return [float(np.nanmax(np.abs(law.evaluate(*grid)), initial=0.0)) for law in laws]
+
+
+def test_no_term_has_a_pole_among_the_values():
+    values = np.array([np.linspace(-2.0, 3.0, 50), np.linspace(0.5, 4.0, 50)])
+    terms = functions(("x", "y"), values) + saturations(("x", "y"), values)
+    # A logarithm at 0 is none: what is undefined somewhere is left out by the search.
+    assert max(worst([t for t in terms if "log" not in t], ("x", "y"), values)) < 1e4
+    written = {" ".join(map(str, term)) for term in terms}
+    assert "div 1.0 y" in written and "div 1.0 x" not in written
+    # Beyond the values they may: where x is positive a threshold saturates.
+    assert any(term[:4] == ("div", "y", "add", 0.605) for term in saturations(("y",), values[1:]))
+
+
+def test_what_fades_does_so_within_the_times():
+    terms = decays(10.0, ("x",), "t")
+    rates = sorted({term[term.index("exp") + 2] for term in terms})
+    assert rates == [-1.5, -0.5, -0.15, -0.05]
+    assert {Expression(term, ("x", "t")).variables for term in terms} == {("x", "t")}
+    assert sum("x" in term for term in terms) == len(terms) / 2
