@@ -493,3 +493,10 @@ def test_scaling_tables_are_those_of_the_code():
 
     document = (ROOT / "docs" / "scaling.md").read_text().splitlines()
     assert [line for line in arithmetic() if line not in document] == []
+
+
+def test_the_curve_of_the_network_is_that_of_the_results():
+    from benchmarks.network_curve import points, table
+
+    document = (ROOT / "docs" / "scaling.md").read_text()
+    assert table(points()) in document
