@@ -54,6 +54,10 @@ class Discovery(Result):
         """The best f as a function of an array, in `numpy` or `jax`."""
         return self.best.to_callable(backend)
 
+    def to_source(self, backend: str = "numpy") -> str:
+        """The best law as the text of a Python program; see `source.program`."""
+        return self.best.to_source(backend)
+
     def plot(
         self, path: str | Path | None = None, time_name: str = "t", value_name: str = "y"
     ) -> Figure:
