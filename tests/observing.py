@@ -55,7 +55,7 @@ def logistic_discovery(notes=()):
     y = right.predict(t) + 0.02 * np.random.default_rng(0).standard_normal(t.size)
     wrong = dataclasses.replace(law_through("-0.1*y", 2.0, t), probability=0.1)
     right = dataclasses.replace(
-        right, probability=0.9, covariance=np.diag([0.002, 0.004, 0.0]) ** 2
+        right, probability=0.9, covariance=np.diag([0.004, 0.002, 0.0]) ** 2
     )
     candidates = (measured(law, t, y) for law in (right, wrong))
     return Discovery(tuple(candidates), (Trajectory(t, y),), tuple(notes), 1.5)

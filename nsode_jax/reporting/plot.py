@@ -91,8 +91,9 @@ def draw_fit(
     time_name: str,
     value_name: str,
     others: Sequence[Ranked] = (),
+    called: str = "best law",
 ) -> None:
-    """Every series with the solution of the best law and of some others.
+    """Every series with the solution of the best law, called so, and of some others.
 
     The band is the solution give or take two residuals (root mean square), in which
     about 95% of the data should lie; it is left out where it is as thin as the line.
@@ -109,7 +110,7 @@ def draw_fit(
             solution = finite(other.predict(t, trajectory=number))
             axes.plot(t, solution, color=colour, lw=1.4, alpha=0.7, label=name)
         solution = finite(best.predict(t, trajectory=number))
-        name = label(f"best law, R² = {r2_text(best.r2)}")
+        name = label(f"{called}, R² = {r2_text(best.r2)}")
         axes.plot(t, solution, color=BEST, lw=2.4, label=name)
         if wide:
             band = (solution - noise, solution + noise)

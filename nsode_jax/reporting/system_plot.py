@@ -84,7 +84,9 @@ def system_mathtext(best: SystemCandidate) -> str:
 # --- over time ---------------------------------------------------------------
 
 
-def draw_solutions(figure: Figure | SubFigure, found: SystemResult, time_name: str) -> None:
+def draw_solutions(
+    figure: Figure | SubFigure, found: SystemResult, time_name: str, called: str = ""
+) -> None:
     """A panel for each quantity: its data in all runs, and the fitted solutions.
 
     The band is the solution give or take two residuals (root mean square). Inputs are drawn
@@ -99,9 +101,8 @@ def draw_solutions(figure: Figure | SubFigure, found: SystemResult, time_name: s
         wide = np.isfinite(noise) and noise > _VISIBLE * np.ptp(values)
         for place, (t, states) in enumerate(itertools.chain.from_iterable(drawn)):
             solution = finite(states[:, k])
-            axes.plot(
-                t, solution, color=BEST, lw=2.2, label="_" if place else _solution_label(best)
-            )
+            label = "_" if place else called or _solution_label(best)
+            axes.plot(t, solution, color=BEST, lw=2.2, label=label)
             if wide:
                 label = "_" if place else "± 2 residuals (RMS)"
                 band = (solution - noise, solution + noise)
