@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 
 from nsode_jax.console import scalar, system
 from nsode_jax.dynamics.trajectory import TrajectoryError
-from nsode_jax.search.effort import EFFORTS
-from nsode_jax.tables.columns import choose_columns
+from nsode_jax.tables.columns import choose_columns, find_column
 from nsode_jax.tables.files import Contents, open_table
 from nsode_jax.tables.quantities import Quantities, read_quantities
-from nsode_jax.tables.runs import RESTART
 from nsode_jax.tables.sheet import Sheet
 from nsode_jax.tables.table import Measurements, read_measurements
 
@@ -55,7 +54,7 @@ class Table:
     Attributes:
       contents: the file.
       columns: what they are called, by the keys that `Asked` has for them.
-      rows: the first cells of each column, to be shown.
+      header, rows: names of all columns, and their first cells, to be shown.
     """
 
     def __init__(self, contents: Contents):
@@ -70,23 +69,16 @@ class Table:
             )
         self.contents = contents
         self._sheet, _ = open_table(contents)
-        self._keys = _keys(self._sheet)
         names = self._sheet.names
+        self._keys = [_key(self._sheet, column) for column in range(len(names))]
+        self.header = tuple(name or str(column + 1) for column, name in enumerate(names))
         self.columns = {
-            key: names[column] or f"column {column + 1}" for column, key in enumerate(self._keys)
+            key: name for key, name in zip(self._keys, self.header, strict=True) if key is not None
         }
         head = self._sheet.frame.head(_PREVIEW_ROWS)
         self.rows = [
             tuple(_cell(cell) for cell in row) for row in head.itertuples(index=False, name=None)
         ]
-
-    def __len__(self) -> int:
-        return len(self._sheet.frame)
-
-    @property
-    def efforts(self) -> tuple[str, ...]:
-        """What a search may be asked for."""
-        return tuple(EFFORTS)
 
     def guess(self) -> Asked:
         """The columns that the table suggests; none where it does not."""
@@ -94,8 +86,8 @@ class Table:
             choice = choose_columns(self._sheet)
         except TrajectoryError:
             return Asked()
-        values = tuple(self._keys[column] for column in choice.values)
-        return Asked(self._keys[choice.time], values)
+        values = [self._keys[column] for column in choice.values]
+        return Asked(self._keys[choice.time], tuple(key for key in values if key is not None))
 
     def read(self, asked: Asked) -> Measurements | Quantities:
         """The data, as the command reads them.
@@ -103,20 +95,15 @@ class Table:
         Raises:
           TrajectoryError: in a line what is wrong with them.
         """
-        if not asked.values:
-            raise TrajectoryError("Choose the column of values.")
-        if asked.time in asked.values:
-            raise TrajectoryError("Time and value are the same column; two are needed.")
         if asked.is_system:
             values = list(asked.values)
             return read_quantities(self.contents, values, asked.time, series=asked.series)
-        replicates = len(asked.values) > 1
         return read_measurements(
             self.contents,
             asked.time,
-            ",".join(asked.values),
+            ",".join(asked.values) or None,
             series=asked.series,
-            replicates=replicates,
+            replicates=len(asked.values) > 1,
         )
 
 
@@ -132,16 +119,13 @@ def time_and_value(read: Measurements | Quantities) -> tuple[str, str]:
     return (read.time_name, "y") if isinstance(read, Quantities) else read.names
 
 
-def _keys(sheet: Sheet) -> list[str]:
-    """A text for each column that finds it: its name, or else its number."""
-    folded = [name.casefold() for name in sheet.names]
-    numbers = {str(column + 1) for column in range(len(folded))}
-    keys = []
-    for column, name in enumerate(sheet.names):
-        # Commas separate columns.
-        is_key = name and "," not in name and folded.count(folded[column]) == 1
-        keys.append(name if is_key and name not in {*numbers, RESTART} else str(column + 1))
-    return keys
+def _key(sheet: Sheet, column: int) -> str | None:
+    """What finds a column, one of several too: its name, or else its number, or nothing does."""
+    for key in (sheet.names[column], str(column + 1)):
+        with contextlib.suppress(TrajectoryError):
+            if "," not in key and find_column(sheet, key) == column:
+                return key
+    return None
 
 
 def _cell(cell: object) -> str:

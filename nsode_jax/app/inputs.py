@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import nsode_jax
@@ -27,7 +28,7 @@ def input_card(take: Take, refuse: Callable[[str], None]) -> None:
       refuse: says why there is none.
     """
     with ui.card().classes("w-full"):
-        with ui.tabs().classes("w-full").props("dense no-caps") as tabs:
+        with ui.tabs().classes("w-full").props("dense no-caps active-color=primary") as tabs:
             ui.tab("file", "File")
             ui.tab("paste", "Paste")
             ui.tab("draw", "Draw")
@@ -45,6 +46,10 @@ def example(file: str) -> Contents:
     folders = (Path(folder) / "examples" for folder in nsode_jax.__path__)
     path = next(folder / file for folder in folders if folder.is_dir())
     return Contents(file, path.read_bytes())
+
+
+async def _take_example(take: Take, file: str) -> None:
+    await take(example(file))
 
 
 def _file_panel(take: Take, refuse: Callable[[str], None]) -> None:
@@ -70,7 +75,7 @@ def _file_panel(take: Take, refuse: Callable[[str], None]) -> None:
     with ui.row().classes("items-center gap-2"):
         ui.label("Or try").classes("text-sm")
         for name, file in EXAMPLES.items():
-            button = ui.button(name, on_click=lambda file=file: take(example(file)))
+            button = ui.button(name, on_click=partial(_take_example, take, file))
             button.props("outline dense no-caps padding='2px 10px'")
 
 

@@ -72,13 +72,14 @@ class LawCards:
             ui.table(columns=columns, rows=rows, row_key=table.header[0], selection="single",
                      pagination=_SHOWN)
             .classes("w-full candidates")
-            .props("dense flat")
+            .props(f"dense flat hide-selected-banner :rows-per-page-options=[{_SHOWN}]")
         )  # fmt: skip
         self._table.on("rowClick", self._clicked)
         self._table.on_select(self._selected)
 
     def _exports(self) -> None:
-        with ui.tabs().classes("w-full").props("dense no-caps align=left") as tabs:
+        tabs = ui.tabs().props("dense no-caps align=left active-color=primary")
+        with tabs.classes("w-full"):
             ui.tab("latex", "LaTeX")
             ui.tab("python", "Python")
             ui.tab("report", "Report")
@@ -143,7 +144,9 @@ class LawCards:
             label = ui.label(_number(slider, slider.value)).classes("font-mono text-sm w-24")
         self._labels[slider.name] = label
 
-    async def _move(self, slider: Slider, value: float) -> None:
+    async def _move(self, slider: Slider, value: float | None) -> None:
+        if value is None:
+            return
         self._labels[slider.name].set_text(_number(slider, value))
         self._values[slider.name] = value
         await self._draw()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import nsode_jax
 from nsode_jax.app.asking import (
@@ -23,6 +24,7 @@ from nsode_jax.app.search import Task, search
 from nsode_jax.dynamics.trajectory import TrajectoryError
 from nsode_jax.reporting.exploration import Exploration
 from nsode_jax.reporting.pictures import BEST
+from nsode_jax.search.effort import EFFORTS
 from nsode_jax.system.extras import extra
 from nsode_jax.tables.files import Contents
 from nsode_jax.tables.quantities import Quantities
@@ -48,7 +50,9 @@ body { background: #f4f6f8; }
 .blocks h2 { font-size: 1rem; font-weight: 600; margin: .9rem 0 .3rem; line-height: 1.3; }
 .blocks .wide { overflow-x: auto; }
 .blocks p { margin: .3rem 0; } .blocks ul { padding-left: 1.2rem; list-style: disc; }
-.blocks .formula img { max-height: 7rem; }
+.blocks .formula { margin: 0; } .blocks .formula img { max-height: 7rem; }
+.candidates td:last-child { font-family: monospace; white-space: normal; min-width: 14rem; }
+.nicegui-code { min-height: 4rem; }
 """
 
 
@@ -102,7 +106,7 @@ class Visit:
                 self._columns = ui.card().classes("w-full")
             with ui.column().classes("w-full gap-4 min-w-0"):
                 self._progress_card()
-                self._laws = ui.column().classes("w-full gap-4")
+                self._laws = ui.column().classes("w-full gap-4 empty:hidden")
                 self._preview = ui.card().classes("w-full")
         self._columns.set_visibility(False)
         self._preview.set_visibility(False)
@@ -180,10 +184,10 @@ class Visit:
                 on_change=lambda e: self._ask(series=e.value or None),
             ).classes("w-full")
             ui.toggle(
-                list(table.efforts),
+                list(EFFORTS),
                 value=asked.effort,
                 on_change=lambda e: self._ask(effort=e.value),
-            ).props("no-caps dense")
+            ).props("no-caps padding='2px 12px'")
             self._run = ui.button("Find the law", on_click=self._start).props("no-caps unelevated")
             self._run.classes("w-full")
 
@@ -204,16 +208,16 @@ class Visit:
             return
         if shown is None or asked is not self._asked:  # A later choice is being read.
             return
-        self._read, picture = shown
+        self._read = read = shown.read
         self._run.set_enabled(self._job is None)
         self._preview.set_visibility(True)
         self._preview.clear()
         with self._preview:
-            ui.label(what_was_read(self._read)).classes("font-semibold read")
-            ui.html(picture, sanitize=False).classes("blocks w-full max-w-2xl")
-            ui.html(notes_html(self._read.notes), sanitize=False).classes("blocks text-sm")
+            ui.label(what_was_read(read)).classes("font-semibold read")
+            ui.html(shown.picture, sanitize=False).classes("blocks w-full max-w-2xl")
+            ui.html(notes_html(read.notes), sanitize=False).classes("blocks text-sm")
             with ui.expansion("First rows of the file").classes("w-full").props("dense"):
-                head = head_html(tuple(table.columns.values()), table.rows)
+                head = head_html(table.header, table.rows)
                 ui.html(head, sanitize=False).classes("blocks w-full overflow-x-auto")
 
     # --- the search ----------------------------------------------------------
@@ -280,7 +284,12 @@ class Visit:
             self._queue.stop(self._job)
 
 
-def _read_and_draw(table: Table, asked: Asked) -> tuple[Measurements | Quantities, str]:
+class _Shown(NamedTuple):
+    read: Measurements | Quantities
+    picture: str
+
+
+def _read_and_draw(table: Table, asked: Asked) -> _Shown:
     read = table.read(asked)
     with DRAWING:
-        return read, data_html(read)
+        return _Shown(read, data_html(read))

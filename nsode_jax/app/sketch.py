@@ -8,7 +8,7 @@ from nsode_jax.dynamics.trajectory import MIN_POINTS
 from nsode_jax.reporting.pictures import BEST, DATA
 from nsode_jax.tables.files import Contents
 
-WIDTH, HEIGHT = 640, 320
+WIDTH, HEIGHT = 480, 300
 """Of the canvas, in pixels."""
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 16, 14, 34

@@ -209,7 +209,7 @@ class Exploration:
         return moved_law(self._fitted, constants, values.get(START))
 
     def _system_pictures(self, shown: SystemResult) -> tuple[str, ...]:
-        called = f"laws {self.place + 1}, moved" if self.is_moved else ""
+        called = "solution with moved constants" if self.is_moved else ""
         panels = len(shown.system.observed) + len(shown.system.inputs)
         size = (_SIZE[0], max(_SIZE[1], 1.0 + _PANEL * panels))
         drawn = [
