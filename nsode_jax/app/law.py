@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -89,11 +90,10 @@ class LawCards:
             with ui.tab_panel("python").classes("p-0"):
                 self._python = ui.code("", language="python").classes("w-full python")
             with ui.tab_panel("report").classes("p-2"), ui.row():
-                ui.button("Report (HTML)", on_click=lambda: self._report(0)).props(
-                    "no-caps outline"
-                )
-                ui.button("Report, pictures and numbers (ZIP)",
-                          on_click=lambda: self._report(1)).props("no-caps outline")  # fmt: skip
+                kinds = ("Report (HTML)", "Report, pictures and numbers (ZIP)")
+                for which, kind in enumerate(kinds):
+                    button = ui.button(kind, on_click=partial(self._report, which))
+                    button.props("no-caps outline")
 
     # --- what happens --------------------------------------------------------
 
