@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import sympy
     from matplotlib.figure import Figure
 
+    from nsode_jax.reporting.widget import LawWidget
+
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Discovery(Result):
@@ -76,6 +78,17 @@ class Discovery(Result):
     @functools.cached_property
     def _next_measurement(self) -> NextMeasurement | None:
         return next_measurement(self)
+
+    def explore(self, time_name: str = "t", value_name: str = "y") -> LawWidget:
+        """A widget for a notebook: choose a law, move its constants, see its curve follow.
+
+        Raises:
+          MissingExtra: if ipywidgets is not installed (extra `notebook`).
+        """
+        from nsode_jax.reporting.exploration import Exploration
+        from nsode_jax.reporting.widget import LawWidget
+
+        return LawWidget(Exploration(self, time_name, value_name))
 
     def save(self, path: str | Path) -> None:
         """Writes everything to a JSON file; see `persistence.save`."""

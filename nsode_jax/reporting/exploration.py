@@ -144,11 +144,14 @@ class Exploration:
         if isinstance(shown, SystemResult):
             return self._system_pictures(shown)
         called = f"law {number}{', moved' if self.is_moved else ''}"
-        others = [(number, self._fitted.best)] if self.is_moved else []
-        names = self.time_name, self.value_name
+        fitted = self._fitted
+        others = [(number, fitted.best)] if self.is_moved and isinstance(fitted, Result) else []
+        names, as_fitted = (self.time_name, self.value_name), not self.is_moved
         return (
             _picture(
-                lambda figure: draw_fit(figure.add_subplot(), shown, *names, others, called),
+                lambda figure: draw_fit(
+                    figure.add_subplot(), shown, *names, others, called, as_fitted
+                ),
                 f"The data and the solution of {called}",
             ),
             _picture(
@@ -214,7 +217,9 @@ class Exploration:
         size = (_SIZE[0], max(_SIZE[1], 1.0 + _PANEL * panels))
         drawn = [
             _picture(
-                lambda figure: draw_solutions(figure, shown, self.time_name, called),
+                lambda figure: draw_solutions(
+                    figure, shown, self.time_name, called, not self.is_moved
+                ),
                 "The data and the fitted solutions",
                 size,
             )

@@ -85,7 +85,11 @@ def system_mathtext(best: SystemCandidate) -> str:
 
 
 def draw_solutions(
-    figure: Figure | SubFigure, found: SystemResult, time_name: str, called: str = ""
+    figure: Figure | SubFigure,
+    found: SystemResult,
+    time_name: str,
+    called: str = "",
+    band: bool = True,
 ) -> None:
     """A panel for each quantity: its data in all runs, and the fitted solutions.
 
@@ -98,15 +102,15 @@ def draw_solutions(
     for k, (axes, name) in enumerate(zip(panels, system.observed)):
         values = np.concatenate([run.y[:, k] for run in found.runs])
         noise = 2.0 * best.residuals[k]
-        wide = np.isfinite(noise) and noise > _VISIBLE * np.ptp(values)
+        wide = band and np.isfinite(noise) and noise > _VISIBLE * np.ptp(values)
         for place, (t, states) in enumerate(itertools.chain.from_iterable(drawn)):
             solution = finite(states[:, k])
             label = "_" if place else called or _solution_label(best)
             axes.plot(t, solution, color=BEST, lw=2.2, label=label)
             if wide:
                 label = "_" if place else "± 2 residuals (RMS)"
-                band = (solution - noise, solution + noise)
-                axes.fill_between(t, *band, color=BEST, alpha=0.13, lw=0, label=label)
+                ends = (solution - noise, solution + noise)
+                axes.fill_between(t, *ends, color=BEST, alpha=0.13, lw=0, label=label)
         for number, run in enumerate(found.runs):
             _draw_points(axes, run.t, run.y[:, k], number, len(found.runs))
         axes.set_ylim(*limits(values, 0.1))
