@@ -10,13 +10,15 @@ DEV_INSTALLED := $(VENV)/.installed-dev
 
 TEST_PROCESSES := 2
 
-.PHONY: help demo test test-baselines test-beam docs lint train-small clean
+.PHONY: help demo test test-baselines test-beam test-app notebooks docs lint train-small clean
 
 help:
 	@echo "make demo            discover a law in examples/yeast_growth.csv"
 	@echo "make test            run the tests"
 	@echo "make test-baselines  install the methods we compare with and test them"
 	@echo "make test-beam       install Apache Beam and test data generation on it"
+	@echo "make test-app        install what the page needs and test it in a browser (Chromium)"
+	@echo "make notebooks       run the notebooks in colabs/ and keep what they show"
 	@echo "make docs            make the documentation, in build/site"
 	@echo "make lint            check style (ruff) and types (basedpyright)"
 	@echo "make train-small     train the config small on fresh data, into runs/small"
@@ -41,6 +43,17 @@ test-beam: $(DEV_INSTALLED)
 	@$(PIP) -e '.[dev,beam]'
 	$(BIN)/python -c 'import apache_beam'
 	$(BIN)/python -m pytest tests/beam_test.py
+
+# Chromium and its driver come with the system (on Debian: apt install chromium-driver); without
+# them only what needs no browser is tested.
+test-app: $(DEV_INSTALLED)
+	@echo "Installing NiceGUI and Selenium into $(VENV)"
+	@$(PIP) -e '.[dev,app]' 'selenium>=4.20'
+	$(BIN)/python -c 'import nicegui, selenium'
+	$(BIN)/python -m pytest tests/app_test.py
+
+notebooks: $(DEV_INSTALLED)
+	$(BIN)/python colabs/run.py colabs/*.ipynb
 
 docs: $(DEV_INSTALLED)
 	@echo "Installing MkDocs into $(VENV)"

@@ -1,4 +1,4 @@
-"""Discovery works without the extra `train`, and messages name it."""
+"""Discovery works without extras, and messages name them."""
 
 import json
 import subprocess
@@ -42,42 +42,52 @@ print(json.dumps([seconds, light, messages]))
 """
 
 
-def packages_of_the_extra():
-    return ["array_record", "grain", "orbax", "tensorboardX", "tensorflow_datasets"]
+PACKAGES = {
+    "train": ["array_record", "grain", "orbax", "tensorboardX", "tensorflow_datasets"],
+    "app": ["nicegui"],
+    "notebook": ["ipywidgets"],
+}
+WHO_NEEDS_THEM = {
+    "train": {
+        "data.pipeline",
+        "data.records",
+        "data.shards",
+        "modeling.checkpoints",
+        "training.loop",
+    },
+    "app": {"app.inputs", "app.law", "app.page"},
+    "notebook": {"reporting.widget"},
+}
 
 
 @pytest.fixture(scope="module")
-def without_the_extra():
-    code = IMPORT_ALL.format(packages=packages_of_the_extra())
+def without_the_extras():
+    code = IMPORT_ALL.format(packages=[name for names in PACKAGES.values() for name in names])
     command = [sys.executable, "-c", code]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout.splitlines()[-1])
 
 
-def test_importing_the_package_imports_nothing_large(without_the_extra):
-    seconds, light, _ = without_the_extra
+def test_importing_the_package_imports_nothing_large(without_the_extras):
+    seconds, light, _ = without_the_extras
     assert light and seconds < 1.0
 
 
-def test_only_training_and_data_sets_need_the_extra(without_the_extra):
-    _, _, messages = without_the_extra
-    assert set(messages) == {
-        "nsode_jax.data.pipeline",
-        "nsode_jax.data.records",
-        "nsode_jax.data.shards",
-        "nsode_jax.modeling.checkpoints",
-        "nsode_jax.training.loop",
-    }
-    for message in messages.values():
-        assert message.endswith("which is not installed: pip install 'nsode_jax[train]'")
+def test_each_extra_is_needed_where_it_should_be(without_the_extras):
+    _, _, messages = without_the_extras
+    needed = {f"nsode_jax.{m}": name for name, modules in WHO_NEEDS_THEM.items() for m in modules}
+    assert set(messages) == set(needed)
+    for module, message in messages.items():
+        install = f"pip install 'nsode_jax[{needed[module]}]'"
+        assert message.endswith(f"which is not installed: {install}")
 
 
 @pytest.mark.parametrize("command", ["train", "generate"])
 def test_commands_say_what_to_install(command, tmp_path):
     code = (
         "import sys\n"
-        f"for name in {packages_of_the_extra()}: sys.modules[name] = None\n"
+        f"for name in {PACKAGES['train']}: sys.modules[name] = None\n"
         f"from nsode_jax.{command} import run\n"
         f"sys.argv[0] = 'nsode-{command}'\n"
         "run()"

@@ -31,6 +31,7 @@ ROOMS = (
     "discovery",
     "evaluation",
     "console",
+    "app",
     "config",
 )
 COMMANDS = ("train", "generate", "discover", "evaluate")

@@ -1,15 +1,20 @@
-"""Systems of known laws, observed."""
+"""Known laws and systems, observed."""
+
+import dataclasses
 
 import numpy as np
 
 from nsode_jax.discovery.systems import as_candidates
 from nsode_jax.dynamics.system import System, integrate
+from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.observations import Observations, Run
 from nsode_jax.fitting.shooting import fit_system
 from nsode_jax.fitting.trajectory_fitting import ROUGH
+from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.reporting.system_discovery import SystemDiscovery
+from nsode_jax.results.result import Candidate
 
 
 def observed(system, equations, start, noise=0.0, runs=1):
@@ -41,3 +46,29 @@ PREY_LAWS = ("1.1*prey - 0.8*prey*hunters", "0.6*prey*hunters - 0.9*hunters")
 def prey_discovery(**options):
     """Of Lotka and Volterra's system."""
     return discovered(PREY, PREY_LAWS, (1.0, 1.3), **options)
+
+
+def logistic_discovery(notes=()):
+    """Of logistic growth in one noisy series, and of a decay that does not fit."""
+    t = np.linspace(0.0, 8.0, 40)
+    right = law_through("0.9*y - 0.3*y**2", 0.1, t)
+    y = right.predict(t) + 0.02 * np.random.default_rng(0).standard_normal(t.size)
+    wrong = dataclasses.replace(law_through("-0.1*y", 2.0, t), probability=0.1)
+    right = dataclasses.replace(
+        right, probability=0.9, covariance=np.diag([0.004, 0.002, 0.0]) ** 2
+    )
+    candidates = (measured(law, t, y) for law in (right, wrong))
+    return Discovery(tuple(candidates), (Trajectory(t, y),), tuple(notes), 1.5)
+
+
+def law_through(formula, y0, t):
+    law = Expression.from_infix(formula)
+    ends = {"start_times": (t[0],), "end_times": (t[-1],)}
+    return Candidate(law, (y0,), **ends, r2=1.0, residual_rms=0.0, score=0.0)
+
+
+def measured(law, t, y):
+    """The law with its fit to the data."""
+    squares = np.mean((y - law.predict(t)) ** 2)
+    fit = {"r2": float(1 - squares / np.var(y)), "residual_rms": float(np.sqrt(squares))}
+    return dataclasses.replace(law, **fit, observed=(float(y.min()), float(y.max())))

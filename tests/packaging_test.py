@@ -54,6 +54,7 @@ def files_to_ship():
         ("nsode_jax", ""),
         ("configs", "nsode_jax/"),
         ("data_builders", "nsode_jax/"),
+        ("examples", "nsode_jax/"),
     ):
         for path in (ROOT / top).rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts:
@@ -83,10 +84,12 @@ def test_the_wheel_works_away_from_the_repository(installed, tmp_path):
 
 def test_every_console_script_is_a_command():
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
-    assert set(scripts) == {f"nsode-{x}" for x in ("discover", "evaluate", "generate", "train")}
+    commands = ("app", "discover", "evaluate", "generate", "train")
+    assert set(scripts) == {f"nsode-{command}" for command in commands}
     for script, target in scripts.items():
         module, function = target.split(":")
-        assert module == f"nsode_jax.{script.removeprefix('nsode-')}"
+        # A room is a command by its `__main__`.
+        assert module.removesuffix(".__main__") == f"nsode_jax.{script.removeprefix('nsode-')}"
         source = (ROOT / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
         assert f"\ndef {function}(" in source
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,9 +43,6 @@ def run(options: argparse.Namespace) -> int:
     discovery = _discover(read, options)
     if discovery is None:
         return 1
-    # The report is to tell too what was done to the file.
-    all_notes = tuple(dict.fromkeys((*notes, *discovery.notes)))
-    discovery = dataclasses.replace(discovery, notes=all_notes)
     _print(discovery, names, notes, options.candidates)
     _write(discovery, output, *names, options)
     return 0
@@ -135,21 +132,13 @@ def _discover(read: Measurements, options: argparse.Namespace) -> Discovery | No
     """What was found; None, after a line on stderr, if no law was."""
     progress = Progress(sys.stderr)
     progress("loading")
-    from nsode_jax.decoding.compiled import keep_compiled_programs
-    from nsode_jax.discovery.pipeline import DiscoveryError, discover
+    from nsode_jax.discovery.pipeline import DiscoveryError
     from nsode_jax.fitting.frame import FrameError
     from nsode_jax.modeling.pretrained import WeightsError
     from nsode_jax.selection.catalogue import CatalogueError
 
-    keep_compiled_programs()
     try:
-        discovery = discover(
-            *_as_given(read.trajectories),
-            sigma=_errors(read.trajectories),
-            limits=read.limits if any(limit.t.size for limit in read.limits) else (),
-            progress=progress,
-            **options_of(options),
-        )
+        discovery = find(read, progress, **options_of(options))
         progress(f"done, {count(len(discovery.candidates), 'candidate')}")
     except DiscoveryError as error:
         progress.end_line()
@@ -160,6 +149,26 @@ def _discover(read: Measurements, options: argparse.Namespace) -> Discovery | No
     finally:
         progress.end_line()
     return discovery
+
+
+def find(read: Measurements, progress: Callable[..., None], **options: Any) -> Discovery:
+    """The law of series that were read; raises what `discover` does, and takes its options.
+
+    The result tells too what was done to the file.
+    """
+    from nsode_jax.decoding.compiled import keep_compiled_programs
+    from nsode_jax.discovery.pipeline import discover
+
+    keep_compiled_programs()
+    discovery = discover(
+        *_as_given(read.trajectories),
+        sigma=_errors(read.trajectories),
+        limits=read.limits if any(limit.t.size for limit in read.limits) else (),
+        progress=progress,
+        **options,
+    )
+    notes = tuple(dict.fromkeys((*read.notes, *discovery.notes)))
+    return dataclasses.replace(discovery, notes=notes)
 
 
 def options_of(options: argparse.Namespace) -> dict[str, Any]:

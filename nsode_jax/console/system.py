@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nsode_jax.console.arguments import PROGRAM, InputError, refuse
 from nsode_jax.console.output import Output, output_of, write
@@ -38,14 +38,10 @@ def run(options: argparse.Namespace) -> int:
     for note in read.notes:
         print(remark("note", note))
     number = len(quantities)
-    points = count(sum(t.size for t in read.times), "point")
-    print(f"{points} of {', '.join(read.names[:number])} over {read.time_name}", flush=True)
+    print(what_was_read(read, number), flush=True)
     found = _discover(read, number, options)
     if found is None:
         return 1
-    # The report is to tell too what was done to the file.
-    notes = tuple(dict.fromkeys((*read.notes, *found.notes)))
-    found = dataclasses.replace(found, notes=notes)
     _print(found, read.notes, options.candidates)
     _write(found, output, read.time_name, options)
     return 0
@@ -76,30 +72,29 @@ def _listed(names: str | None) -> list[str]:
     return [name.strip() for name in (names or "").split(",") if name.strip()]
 
 
+def what_was_read(read: Quantities, number: int) -> str:
+    """Points and names in a line; so many columns are quantities, the others inputs."""
+    points = count(sum(t.size for t in read.times), "point")
+    return f"{points} of {', '.join(read.names[:number])} over {read.time_name}"
+
+
 def _discover(read: Quantities, number: int, options: argparse.Namespace) -> SystemDiscovery | None:
     """What was found; None, after a line on stderr, if no law was."""
     progress = Progress(sys.stderr)
     progress("loading")
-    from nsode_jax.decoding.compiled import keep_compiled_programs
-    from nsode_jax.discovery import systems
     from nsode_jax.discovery.pipeline import DiscoveryError
 
-    keep_compiled_programs()
-    with_inputs = len(read.names) > number
     try:
-        found = systems.discover_system(
-            list(read.times),
-            [values[:, :number] for values in read.values],
-            inputs=[values[:, number:] for values in read.values] if with_inputs else None,
+        found = find(
+            read,
+            number,
+            progress,
             explicit_time=options.explicit_time,
             order=options.order,
-            names=read.names[:number],
-            input_names=read.names[number:] if with_inputs else None,
             candidates=options.laws,
             operators=options.operators,
             max_symbols=options.max_symbols,
             effort=options.effort,
-            progress=progress,
         )
         progress(f"done, {count(len(found.candidates), 'candidate')}")
     except DiscoveryError as error:
@@ -111,6 +106,31 @@ def _discover(read: Quantities, number: int, options: argparse.Namespace) -> Sys
     finally:
         progress.end_line()
     return found
+
+
+def find(
+    read: Quantities, number: int, progress: Callable[..., None], **options: Any
+) -> SystemDiscovery:
+    """The laws of quantities that were read; the columns after so many are inputs.
+
+    As `scalar.find`, of `discover_system`.
+    """
+    from nsode_jax.decoding.compiled import keep_compiled_programs
+    from nsode_jax.discovery.systems import discover_system
+
+    keep_compiled_programs()
+    with_inputs = len(read.names) > number
+    found = discover_system(
+        list(read.times),
+        [values[:, :number] for values in read.values],
+        inputs=[values[:, number:] for values in read.values] if with_inputs else None,
+        names=read.names[:number],
+        input_names=read.names[number:] if with_inputs else None,
+        progress=progress,
+        **options,
+    )
+    notes = tuple(dict.fromkeys((*read.notes, *found.notes)))
+    return dataclasses.replace(found, notes=notes)
 
 
 def _print(found: SystemDiscovery, already_said: Sequence[str], rows: int) -> None:

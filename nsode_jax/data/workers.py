@@ -145,7 +145,7 @@ def _work(connection: Connection) -> None:
     """Works on the tasks that come through a pipe, in the main thread of a worker."""
     for name in (signal.SIGINT, signal.SIGTERM):  # To a whole group: the parent decides.
         signal.signal(name, signal.SIG_IGN)
-    _end_with_parent()
+    end_with_parent()
     with contextlib.suppress(EOFError, OSError):
         while True:
             function, task = connection.recv()
@@ -157,7 +157,8 @@ def _work(connection: Connection) -> None:
             connection.send(outcome)
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
+    """Ends this process, a worker, when the one that started it is gone."""
     parent = multiprocessing.parent_process()
     assert parent is not None, "not a worker"
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import sympy
     from matplotlib.figure import Figure
 
+    from nsode_jax.reporting.widget import LawWidget
+
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Discovery(Result):
@@ -55,6 +57,10 @@ class Discovery(Result):
         """The best f as a function of an array, in `numpy` or `jax`."""
         return self.best.to_callable(backend)
 
+    def to_source(self, backend: str = "numpy") -> str:
+        """The best law as the text of a Python program; see `source.program`."""
+        return self.best.to_source(backend)
+
     def plot(
         self, path: str | Path | None = None, time_name: str = "t", value_name: str = "y"
     ) -> Figure:
@@ -77,6 +83,17 @@ class Discovery(Result):
     def outlook(self) -> Outlook | None:
         """What the laws that matter foretell beyond the data; see `outlook.outlook`."""
         return outlook(self)
+
+    def explore(self, time_name: str = "t", value_name: str = "y") -> LawWidget:
+        """A widget for a notebook: choose a law, move its constants, see its curve follow.
+
+        Raises:
+          MissingExtra: if ipywidgets is not installed (extra `notebook`).
+        """
+        from nsode_jax.reporting.exploration import Exploration
+        from nsode_jax.reporting.widget import LawWidget
+
+        return LawWidget(Exploration(self, time_name, value_name))
 
     def save(self, path: str | Path) -> None:
         """Writes everything to a JSON file; see `persistence.save`."""

@@ -161,15 +161,16 @@ def _block_to_html(block: Block) -> str:
         case Code(text):
             return f"<pre><code>{html.escape(text)}</code></pre>"
         case Formula():
-            return f'<p class="formula">{_image(block.svg, "svg+xml", block.text)}</p>'
+            return f'<p class="formula">{image(block.svg, "svg+xml", block.text)}</p>'
         case Table():
             return _table_to_html(block)
         case Picture():
-            image = _image(block.png, "png", block.alt)
-            return f"<figure>{image}<figcaption>{html.escape(block.caption)}</figcaption></figure>"
+            shown = image(block.png, "png", block.alt)
+            return f"<figure>{shown}<figcaption>{html.escape(block.caption)}</figcaption></figure>"
 
 
-def _image(data: bytes, kind: str, alt: str) -> str:
+def image(data: bytes, kind: str, alt: str) -> str:
+    """A picture as a tag that holds it; `kind` is that of its media type, such as `svg+xml`."""
     encoded = base64.b64encode(data).decode()
     return f'<img src="data:image/{kind};base64,{encoded}" alt="{html.escape(alt)}">'
 

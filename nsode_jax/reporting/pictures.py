@@ -35,12 +35,12 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def save(figure: Figure, path: str | Path | BinaryIO) -> None:
-    """Writes the figure, in the format that the ending names; as PNG into an open file."""
+def save(figure: Figure, path: str | Path | BinaryIO, kind: str | None = None) -> None:
+    """Writes the figure, in the format that the ending names; as PNG, or `kind`, into a file."""
     with warnings.catch_warnings():
         # A name in letters that the font lacks shows as boxes; that is no reason to shout.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
-        figure.savefig(path)
+        figure.savefig(path, format=kind)
 
 
 def finish(axes: Axes, x_name: str, y_name: str) -> None:

@@ -91,15 +91,18 @@ def draw_fit(
     time_name: str,
     value_name: str,
     others: Sequence[Ranked] = (),
+    called: str = "best law",
+    band: bool = True,
 ) -> None:
-    """Every series with the solution of the best law and of some others.
+    """Every series with the solution of the best law, called so, and of some others.
 
     The band is the solution give or take two residuals (root mean square), in which
-    about 95% of the data should lie; it is left out where it is as thin as the line.
+    about 95% of the data should lie if the law was fitted; it is left out where it is as thin as
+    the line.
     """
     data, best = result.trajectories, result.best
     noise = 2.0 * best.residual_rms
-    wide = np.isfinite(noise) and noise > _VISIBLE * np.ptp(_values(data))
+    wide = band and np.isfinite(noise) and noise > _VISIBLE * np.ptp(_values(data))
     for number, trajectory in enumerate(data):
         # Labelled once, not once for each series.
         label = "_".__add__ if number else str
@@ -109,12 +112,12 @@ def draw_fit(
             solution = finite(other.predict(t, trajectory=number))
             axes.plot(t, solution, color=colour, lw=1.4, alpha=0.7, label=name)
         solution = finite(best.predict(t, trajectory=number))
-        name = label(f"best law, R² = {r2_text(best.r2)}")
+        name = label(f"{called}, R² = {r2_text(best.r2)}")
         axes.plot(t, solution, color=BEST, lw=2.4, label=name)
         if wide:
-            band = (solution - noise, solution + noise)
+            ends = (solution - noise, solution + noise)
             name = label("± 2 residuals (RMS)")
-            axes.fill_between(t, *band, color=BEST, alpha=0.13, lw=0, label=name)
+            axes.fill_between(t, *ends, color=BEST, alpha=0.13, lw=0, label=name)
     draw_points(axes, data, _values(data), _data_label(data))
     # A candidate that runs away must not squeeze the data.
     axes.set_ylim(*limits(_values(data), 0.08))

@@ -16,27 +16,20 @@ from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.reporting.documents import (
     Block,
     Bullets,
-    Code,
-    Formula,
     Heading,
     Paragraph,
     Picture,
-    Table,
 )
+from nsode_jax.reporting.law_blocks import constant_blocks, fixed_point_blocks, law_blocks
 from nsode_jax.reporting.next_measurement import draw_next
 from nsode_jax.reporting.plot import (
     draw_fit,
     draw_law,
     draw_pareto,
     draw_residuals,
-    law_mathtext,
 )
 from nsode_jax.reporting.report_parts import (
-    INTERVALS,
     MOST_ROWS,
-    MOST_STARTS,
-    constant_row,
-    formula_svg,
     how_it_was_made,
     one_line,
     png,
@@ -45,20 +38,14 @@ from nsode_jax.reporting.report_parts import (
 )
 from nsode_jax.reporting.text import (
     candidate_table,
-    constants_as_shown,
-    goodness_text,
-    start_text,
     tried_text,
 )
 from nsode_jax.results import persistence
 from nsode_jax.results.analysis import Remark, find_fixed_points, residual_remark
 from nsode_jax.results.formatting import (
-    probability_text,
     r2_text,
-    value_with_error,
 )
-from nsode_jax.results.result import Candidate, Result
-from nsode_jax.tables.units import unit_of
+from nsode_jax.results.result import Result
 
 
 def write_report(
@@ -123,13 +110,13 @@ def _content(
     shown, total = min(MOST_ROWS, len(result.candidates)), len(result.candidates)
     fit, law, left, front, *after = pictures
     return [
-        *_law(result, names),
+        *law_blocks(result, *names),
         *([Heading("To be wary of"), Bullets(notes)] if notes else []),
         fit,
         Heading("Constants"),
-        *_constants(result.best),
+        *constant_blocks(result.best),
         Heading("Fixed points"),
-        *_fixed_points(result, names),
+        *fixed_point_blocks(result, names.value),
         law,
         Heading("What the law does not explain"),
         Paragraph(remark.text),
@@ -142,7 +129,7 @@ def _content(
         ),
         candidate_table(result, MOST_ROWS, wide=True),
         *([Paragraph(f"How sure: {sure}")] if (sure := certainty_text(result)) else []),
-        *([Paragraph(f"Beyond the data: {then}")] if (then := result.outlook()) else []),
+        *([Paragraph(f"Beyond the data: {then}")] if (then := outlook(result)) else []),
         front,
         *([Heading("What to measure next"), *after] if after else []),
         Heading("How it was made"),
@@ -155,63 +142,6 @@ def _content(
         ),
         *reading_back(saved, "Discovery"),
     ]
-
-
-def _law(result: Result, names: _Names) -> list[Block]:
-    best = result.best
-    text = f"dy/dt = {best.rounded().infix}"
-    starts = [start_text(best, number) for number in range(min(len(best.y0s), MOST_STARTS))]
-    more = len(best.y0s) - len(starts)
-    listed = "; ".join(starts) + (f"; and {more} more" if more else "")
-    return [
-        Formula(rf"\frac{{dy}}{{dt}} = {best.latex()}", formula_svg(law_mathtext(best)), text),
-        Paragraph(
-            f"y is {names.value}, t is {names.time}. The fitted solution starts at {listed}."
-        ),
-        Paragraph(
-            f"R² = {r2_text(best.r2)}; residual (root mean square) {best.residual_rms:.3g}"
-            f"{goodness_text(best)}; "
-            f"probability {probability_text(best.probability)}."
-        ),
-        *_name(best, names),
-        Paragraph("With all digits, to be copied:"),
-        Code(best.infix),
-    ]
-
-
-def _name(best: Candidate, names: _Names) -> list[Block]:
-    """What the law is called, and its customary parameters."""
-    name = best.named(unit_of(names.value), unit_of(names.time, is_time=True))
-    if name is None:
-        return []
-    rows = tuple((str(parameter), parameter.meaning) for parameter in name.parameters)
-    others = f" It also equals: {', '.join(name.others)}." if name.others else ""
-    return [
-        Paragraph(f"Over the data this is {name.law.name} ({name.law.reference}).{others}"),
-        *([Table(("parameter", "meaning"), rows)] if rows else []),
-    ]
-
-
-def _constants(best: Candidate) -> list[Block]:
-    rows = tuple(constant_row(*constant) for constant in constants_as_shown(best))
-    if not rows:
-        return [Paragraph("The law has no constants.")]
-    return [Paragraph(INTERVALS), Table(("value", "standard error", "95% interval"), rows)]
-
-
-def _fixed_points(result: Result, names: _Names) -> list[Block]:
-    found = find_fixed_points(result)
-    if not found:
-        return [Paragraph("None in the range of the data or near it.")]
-    rows = tuple(
-        (
-            value_with_error(point.y, point.standard_error),
-            "stable" if point.stable else "unstable",
-            "yes" if point.observed else "no",
-        )
-        for point in found
-    )
-    return [Table((names.value, "stability", "in the range of the data"), rows)]
 
 
 # --- the pictures ------------------------------------------------------------

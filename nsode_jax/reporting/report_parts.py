@@ -147,6 +147,15 @@ def png_of(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
+def svg(draw: Callable[[Figure], None], size: tuple[float, float] = SIZE) -> bytes:
+    """The same as an SVG picture, which is sharp at any size."""
+    figure = new_figure(*size)
+    draw(figure)
+    buffer = io.BytesIO()
+    save(figure, buffer, "svg")
+    return buffer.getvalue()
+
+
 def formula_svg(text: str) -> bytes:
     """A formula as a picture, as no script may be needed to see it; see `pictures.mathtext`."""
     figure = Figure()

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import sympy
     from matplotlib.figure import Figure
 
+    from nsode_jax.reporting.widget import LawWidget
+
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class SystemDiscovery(SystemResult):
@@ -72,6 +74,17 @@ class SystemDiscovery(SystemResult):
         from nsode_jax.reporting.system_plot import plot  # Matplotlib is slow to import.
 
         return plot(self, path, time_name)
+
+    def explore(self, time_name: str = "t") -> LawWidget:
+        """A widget for a notebook: choose a law, move its constants, see its curve follow.
+
+        Raises:
+          MissingExtra: if ipywidgets is not installed (extra `notebook`).
+        """
+        from nsode_jax.reporting.exploration import Exploration
+        from nsode_jax.reporting.widget import LawWidget
+
+        return LawWidget(Exploration(self, time_name))
 
     def save(self, path: str | Path) -> None:
         """Writes everything to a JSON file; see `system_persistence.save`."""

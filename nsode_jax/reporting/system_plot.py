@@ -84,7 +84,13 @@ def system_mathtext(best: SystemCandidate) -> str:
 # --- over time ---------------------------------------------------------------
 
 
-def draw_solutions(figure: Figure | SubFigure, found: SystemResult, time_name: str) -> None:
+def draw_solutions(
+    figure: Figure | SubFigure,
+    found: SystemResult,
+    time_name: str,
+    called: str = "",
+    band: bool = True,
+) -> None:
     """A panel for each quantity: its data in all runs, and the fitted solutions.
 
     The band is the solution give or take two residuals (root mean square). Inputs are drawn
@@ -96,16 +102,15 @@ def draw_solutions(figure: Figure | SubFigure, found: SystemResult, time_name: s
     for k, (axes, name) in enumerate(zip(panels, system.observed)):
         values = np.concatenate([run.y[:, k] for run in found.runs])
         noise = 2.0 * best.residuals[k]
-        wide = np.isfinite(noise) and noise > _VISIBLE * np.ptp(values)
+        wide = band and np.isfinite(noise) and noise > _VISIBLE * np.ptp(values)
         for place, (t, states) in enumerate(itertools.chain.from_iterable(drawn)):
             solution = finite(states[:, k])
-            axes.plot(
-                t, solution, color=BEST, lw=2.2, label="_" if place else _solution_label(best)
-            )
+            label = "_" if place else called or _solution_label(best)
+            axes.plot(t, solution, color=BEST, lw=2.2, label=label)
             if wide:
                 label = "_" if place else "± 2 residuals (RMS)"
-                band = (solution - noise, solution + noise)
-                axes.fill_between(t, *band, color=BEST, alpha=0.13, lw=0, label=label)
+                ends = (solution - noise, solution + noise)
+                axes.fill_between(t, *ends, color=BEST, alpha=0.13, lw=0, label=label)
         for number, run in enumerate(found.runs):
             _draw_points(axes, run.t, run.y[:, k], number, len(found.runs))
         axes.set_ylim(*limits(values, 0.1))

@@ -117,8 +117,8 @@ def _content(
         *([Heading("To be wary of"), Bullets(notes)] if notes else []),
         fit,
         Heading("Constants"),
-        *_constants(found.best),
-        *_behaviour(found, points, planes),
+        *constant_blocks(found.best),
+        *behaviour_blocks(found, points, planes),
         Heading("What the laws do not explain"),
         Bullets(tuple(f"{name}: {remark.text}" for name, remark in remarks)),
         left,
@@ -154,7 +154,7 @@ def _laws(found: SystemResult, time: str) -> list[Block]:
     quantities = zip(system.observed, best.r2s, best.residuals, strict=True)
     rows = tuple((name, r2_text(r2), f"{rms:.3g}") for name, r2, rms in quantities)
     return [
-        Formula(best.latex(), formula_svg(system_mathtext(best)), str(best).replace("\n", "; ")),
+        formula_block(best),
         *([Paragraph(f"{'; '.join(what)}.")] if what else []),
         Paragraph(" ".join(words)),
         Paragraph(
@@ -167,7 +167,14 @@ def _laws(found: SystemResult, time: str) -> list[Block]:
     ]
 
 
-def _constants(best: SystemCandidate) -> list[Block]:
+def formula_block(best: SystemCandidate) -> Formula:
+    """All equations."""
+    text = str(best).replace("\n", "; ")
+    return Formula(best.latex(), formula_svg(system_mathtext(best)), text)
+
+
+def constant_blocks(best: SystemCandidate) -> list[Block]:
+    """The constants of each law with standard errors and intervals."""
     rows = tuple(
         (left, *constant_row(*constant))
         for left, constants in zip(best.left_sides, constants_as_shown(best), strict=True)
@@ -179,8 +186,8 @@ def _constants(best: SystemCandidate) -> list[Block]:
     return [Paragraph(INTERVALS), Table(header, rows)]
 
 
-def _behaviour(
-    found: SystemResult, points: SystemFixedPoints, planes: Sequence[Picture]
+def behaviour_blocks(
+    found: SystemResult, points: SystemFixedPoints, planes: Sequence[Picture] = ()
 ) -> list[Block]:
     """Fixed points, and the planes of the states."""
     if not is_autonomous(found.best):

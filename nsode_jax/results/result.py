@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.results import callables, prediction, rounding, uncertainty
+from nsode_jax.results import callables, prediction, rounding, source, uncertainty
 from nsode_jax.selection.catalogue import Catalogue, NamedLaw
 from nsode_jax.selection.naming import Name, NamedParameter, name_of
 
@@ -163,6 +163,10 @@ class Candidate:
     def to_callable(self, backend: str = "numpy") -> Callable[[Any], Any]:
         """f as a function of an array, in `numpy` or `jax`; see `callables.to_callable`."""
         return callables.to_callable(self.expression, backend)
+
+    def to_source(self, backend: str = "numpy") -> str:
+        """The law as the text of a Python program, y of shape [1]; see `source.program`."""
+        return source.program(("y",), ("y",), (), (self.expression,), backend)
 
     def vector_field(self) -> Callable[[Any, Any, Any], Any]:
         """(t, y, args) -> dy/dt in JAX, for `diffrax.ODETerm`.

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import keyword
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
 
-from nsode_jax.expressions.constants import exponent_constants, is_plain
-from nsode_jax.expressions.expression import Expression
-from nsode_jax.expressions.notation import to_infix
-from nsode_jax.expressions.operators import FUNCTIONS, UNIT
 from nsode_jax.results.callables import BACKENDS, evaluate_jax
+from nsode_jax.results.source import program
 from nsode_jax.results.system_result import SystemCandidate
 
 if TYPE_CHECKING:
@@ -128,101 +123,7 @@ def _variables(candidate: SystemCandidate, y: Any, u: Any, t: Any) -> list[Any]:
 # --- text ----------------------------------------------------------------------------
 
 
-_TEMPLATE = '''"""The laws of {observed}, found by nsode_jax."""
-
-import {module} as {library}
-
-CONSTANTS = (
-{constants}
-)
-
-
-def vector_field(t, y, args=None{argument}):
-    """d[{states}]/dt, as {taker} takes it; args are other constants."""
-{unpacked}
-    return {library}.stack(
-        [
-{rows}
-        ],
-        axis=-1,
-    )
-'''
-
-_MODULES = {"numpy": ("numpy", "np"), "jax": ("jax.numpy", "jnp")}
-_TAKERS = {"numpy": "scipy.integrate.solve_ivp", "jax": "diffrax.ODETerm"}
-_TAKEN = {"t", "args", "inputs", "np", "jnp", "CONSTANTS"}
-
-
 def to_source(candidate: SystemCandidate, backend: str = "numpy") -> str:
-    """The text of a Python program that holds the system as (t, y, args) -> dy/dt.
-
-    Args:
-      candidate: the system; its constants are written with all digits.
-      backend: `numpy` for `scipy.integrate.solve_ivp`, or `jax` for `diffrax.ODETerm`.
-
-    Returns:
-      The text. Where the system has inputs, `vector_field` takes `inputs` too, a function of
-      t that gives their values.
-
-    Raises:
-      ValueError: if there is no such backend.
-    """
-    if backend not in BACKENDS:
-        raise ValueError(f"backend must be {' or '.join(BACKENDS)}, got {backend!r}")
-    system, (module, library) = candidate.system, _MODULES[backend]
-    names = {name: _variable(name) for name in (*system.states, *system.inputs)}
-    constants: list[float] = []
-    rows = [
-        f"            {_source(equation, names, constants, library)},  # d{state}/dt"
-        for state, equation in zip(system.states, candidate.equations, strict=True)
-    ]
-    symbols = [f"c{i}" for i in range(len(constants))]
-    unpacked = [(system.states, "y"), (system.inputs, "inputs(t)")]
-    lines = [
-        f"    {', '.join(names[name] for name in group)}{',' * (len(group) == 1)} = {source}"
-        for group, source in unpacked
-        if group
-    ]
-    if constants:
-        left = f"{', '.join(symbols)}{',' * (len(symbols) == 1)}"
-        lines.append(f"    {left} = CONSTANTS if args is None else args")
-    return _TEMPLATE.format(
-        observed=", ".join(system.observed),
-        module=module,
-        library=library,
-        constants="\n".join(
-            f"    {value!r},  # {name}" for name, value in zip(symbols, constants, strict=True)
-        ),
-        argument=", *, inputs" if system.inputs else "",
-        states=", ".join(system.states),
-        taker=_TAKERS[backend],
-        unpacked="\n".join(lines),
-        rows="\n".join(rows),
-    )
-
-
-def _variable(name: str) -> str:
-    """A name that means nothing else in the program."""
-    if name in _TAKEN or keyword.iskeyword(name) or re.fullmatch(r"c\d+_*|\w+_", name):
-        return f"{name}_"
-    return name
-
-
-def _source(
-    equation: Expression, names: dict[str, str], constants: list[float], library: str
-) -> str:
-    """The equation as Python; c0, c1, ... stand for constants, which are appended."""
-    fixed = iter(exponent_constants(equation.skeleton))
-    parts: list[str | float] = []
-    for token, kind in zip(equation.prefix, equation.skeleton.tokens, strict=True):
-        if isinstance(token, str):
-            parts.append(names.get(token, token))
-        elif kind == UNIT or (next(fixed) and is_plain(token)):
-            parts.append(token)
-        else:
-            parts.append(f"c{len(constants)}")
-            constants.append(float(token))
-    text = to_infix(tuple(parts))
-    for operator in FUNCTIONS.values():
-        text = re.sub(rf"\b{operator.token}\(", f"{library}.{operator.jax}(", text)
-    return text
+    """The text of a Python program that holds the system; see `source.program`."""
+    system = candidate.system
+    return program(system.observed, system.states, system.inputs, candidate.equations, backend)

@@ -9,6 +9,7 @@ import importlib
 import io
 import sys
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,22 +42,43 @@ _FRAMES = {
 _MAGIC = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"\x89HDF\r\n\x1a\n": ".h5"}
 
 
-def open_table(path: str | Path) -> tuple[Sheet, list[str]]:
+@dataclass(frozen=True)
+class Contents:
+    """A file that is not on the disk.
+
+    Attributes:
+      name: of the file; its ending counts as that of a path.
+      raw: what it holds.
+    """
+
+    name: str
+    raw: bytes
+
+    def __str__(self) -> str:
+        return self.name
+
+
+Source = str | Path | Contents
+"""From where a table comes."""
+
+
+def open_table(path: Source) -> tuple[Sheet, list[str]]:
     """The cells of a file, and notes.
 
     Args:
       path: text (which may be gzipped), Excel (.xlsx), OpenDocument (.ods), Parquet, Feather
         or HDF5; "-" for standard input; "clipboard" for what was copied
-        from a spreadsheet, unless there is such a file.
+        from a spreadsheet, unless there is such a file; or what a file holds.
 
     Raises:
       TrajectoryError: if it cannot be read.
     """
-    shown, suffix = repr(str(path)), Path(path).suffix.lower()
-    if str(path) == CLIPBOARD and not Path(CLIPBOARD).exists():
+    shown, suffix = repr(str(path)), Path(str(path)).suffix.lower()
+    given = "" if isinstance(path, Contents) else str(path)
+    if given == CLIPBOARD and not Path(CLIPBOARD).exists():
         return parse_text(_from_clipboard(), "The clipboard"), []
     raw = _read_bytes(path, shown)
-    if str(path) == STANDARD_INPUT:
+    if given == STANDARD_INPUT:
         shown = "Standard input"
     suffix = next((s for magic, s in _MAGIC.items() if raw.startswith(magic)), suffix)
     if suffix in _FRAMES:
@@ -69,10 +91,14 @@ def open_table(path: str | Path) -> tuple[Sheet, list[str]]:
     return parse_text(text, shown), notes
 
 
-def _read_bytes(path: str | Path, shown: str) -> bytes:
+def _read_bytes(path: Source, shown: str) -> bytes:
     try:
-        stdin = str(path) == STANDARD_INPUT
-        raw = sys.stdin.buffer.read() if stdin else Path(path).read_bytes()
+        if isinstance(path, Contents):
+            raw = path.raw
+        elif str(path) == STANDARD_INPUT:
+            raw = sys.stdin.buffer.read()
+        else:
+            raw = Path(path).read_bytes()
         if raw.startswith(b"\x1f\x8b"):
             raw = gzip.decompress(raw)
     except FileNotFoundError:

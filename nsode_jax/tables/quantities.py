@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.tables.files import Source
 from nsode_jax.tables.table import read_measurements
 
 
@@ -33,7 +33,7 @@ class Quantities:
 
 
 def read_quantities(
-    path: str | Path, columns: Sequence[str], time: str | None = None, **reading: str | None
+    path: Source, columns: Sequence[str], time: str | None = None, **reading: str | None
 ) -> Quantities:
     """Reads columns that were measured together.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os.path
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from jaxtyping import Bool
@@ -20,7 +19,7 @@ from nsode_jax.dynamics.trajectory import (
 )
 from nsode_jax.tables.columns import choose_columns
 from nsode_jax.tables.errors import Errors, error_columns, read_errors
-from nsode_jax.tables.files import open_table
+from nsode_jax.tables.files import Source, open_table
 from nsode_jax.tables.numbers import Numbers, read_numbers
 from nsode_jax.tables.runs import RESTART, require_no_long_table, require_one_series, runs
 from nsode_jax.tables.separators import Convention
@@ -53,7 +52,7 @@ class Measurements:
 
 
 def read_table(
-    path: str | Path, time: str | None = None, value: str | None = None
+    path: Source, time: str | None = None, value: str | None = None
 ) -> tuple[Trajectory, tuple[str, ...], tuple[str, str]]:
     """The one series of a table; `read_measurements` has more options.
 
@@ -68,7 +67,7 @@ def read_table(
 
 
 def read_measurements(
-    path: str | Path,
+    path: Source,
     time: str | None = None,
     value: str | None = None,
     *,
@@ -89,7 +88,7 @@ def read_measurements(
 
     Args:
       path: the file: text, Excel, OpenDocument, Parquet, Feather or HDF5; "-" for standard
-        input, "clipboard" for the clipboard.
+        input, "clipboard" for the clipboard; or what a file holds (`Contents`).
       time: the column of times, by name or by number counted from 1; it may hold dates
         or clock times, which become numbers in a unit that suits their span. Without it:
         the column of numbers that is named as a time, a column of dates, or the first

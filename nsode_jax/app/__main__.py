@@ -1,0 +1,81 @@
+"""A page on this machine: drop a file, see the laws behind it, move their constants.
+
+    python -m nsode_jax.app
+
+opens it in the browser. Data stay on this machine, and none of them on its disk.
+"""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import sys
+from collections.abc import Sequence
+
+from nsode_jax.system.extras import MissingExtra, extra
+
+PROGRAM = "nsode_jax.app"
+LOOPBACK = ("127.0.0.1", "localhost")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Serves the page until it is interrupted.
+
+    Returns:
+      Exit code: 0, or 2 if it cannot be served.
+    """
+    options = _parser().parse_args(argv)
+    try:
+        with extra("app", "the page"):
+            import nicegui  # noqa: F401  # pyright: ignore[reportUnusedImport]
+    except MissingExtra as error:
+        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
+        return 2
+    if problem := _unusable(options.host, options.port):
+        print(f"{PROGRAM}: error: {problem}", file=sys.stderr)
+        return 2
+    from nsode_jax.app.page import serve
+
+    print(f"{PROGRAM}: http://{options.host}:{options.port} (Ctrl-C ends it)", flush=True)
+    if options.host not in LOOPBACK:
+        print(
+            f"{PROGRAM}: note: whoever reaches this machine under {options.host} can use the page",
+            flush=True,
+        )
+    hosts = LOOPBACK if options.host in LOOPBACK else ()
+    serve(options.host, options.port, hosts, show=options.browser)
+    return 0
+
+
+def _unusable(host: str, port: int) -> str:
+    """Why the page cannot be served there; empty if it can."""
+    try:
+        with socket.create_server((host, port)):
+            return ""
+    except OSError as error:
+        reason = error.strerror or str(error)
+        return f"cannot serve at {host}:{port} ({reason}); choose another with --port"
+    except OverflowError:
+        return f"there is no port {port}; choose one from 1024 to 65535 with --port"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=f"python -m {PROGRAM}",
+        description="Serves a page on this machine that finds the law behind data.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--host",
+        default=LOOPBACK[0],
+        help="address to serve at; other machines reach only others than %(default)s",
+    )
+    parser.add_argument("--port", type=int, default=8090, help="%(default)s")
+    parser.add_argument(
+        "--no-browser", dest="browser", action="store_false", help="open no browser"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

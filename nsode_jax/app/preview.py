@@ -1,0 +1,84 @@
+"""What is shown of data before the search, and handed over after it."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.reporting.documents import Block, Bullets, Table, blocks_to_html, image
+from nsode_jax.reporting.exploration import Exploration
+from nsode_jax.reporting.pictures import as_label, draw_points, finish, new_figure, save
+from nsode_jax.reporting.report_parts import HTML
+from nsode_jax.results.system_result import SystemResult
+from nsode_jax.tables.quantities import Quantities
+from nsode_jax.tables.table import Measurements
+
+_WIDTH, _PANEL, _LOWEST = 6.4, 1.6, 2.8  # Inches.
+
+
+def data_html(read: Measurements | Quantities) -> str:
+    """The data as they were read, as a picture."""
+    panels = _panels(read)
+    figure = new_figure(_WIDTH, max(_LOWEST, 0.6 + _PANEL * len(panels)))
+    all_axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, (name, series) in zip(all_axes, panels, strict=True):
+        draw_points(axes, series, np.concatenate([each.y for each in series]), "data")
+        finish(axes, "", as_label(name))
+        axes.get_legend().remove()
+    time = read.time_name if isinstance(read, Quantities) else read.names[0]
+    all_axes[-1].set_xlabel(as_label(time), fontsize=12)
+    buffer = io.BytesIO()
+    save(figure, buffer, "svg")
+    return image(buffer.getvalue(), "svg+xml", "The data as they were read")
+
+
+def notes_html(notes: tuple[str, ...]) -> str:
+    """What was done to the file."""
+    blocks: list[Block] = [Bullets(notes)] if notes else []
+    return blocks_to_html(blocks)
+
+
+def head_html(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """The first rows of a table."""
+    return blocks_to_html([Table(columns, tuple(rows))])
+
+
+def report(seen: Exploration, source: str, effort: str) -> tuple[bytes, bytes]:
+    """The report of a result: as one page, and as an archive of all files.
+
+    Nothing of it stays on the disk.
+    """
+    from nsode_jax.reporting.discovery import Discovery
+    from nsode_jax.reporting.report import write_report
+    from nsode_jax.reporting.system_report import write_report as write_system_report
+
+    found, options = seen.found, {"effort": effort}
+    with tempfile.TemporaryDirectory(prefix="nsode_jax_report_") as folder:
+        if isinstance(found, SystemResult):
+            files = write_system_report(found, folder, seen.time_name, source, options)
+        else:
+            assert isinstance(found, Discovery)
+            names = seen.time_name, seen.value_name
+            files = write_report(found, folder, *names, source, options)
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+            for file in files:
+                archive.write(file, file.name)
+        return (Path(folder) / HTML).read_bytes(), buffer.getvalue()
+
+
+def _panels(read: Measurements | Quantities) -> list[tuple[str, list[Trajectory]]]:
+    """Name and series of each quantity."""
+    if not isinstance(read, Quantities):
+        return [(read.names[1], list(read.trajectories))]
+    panels = []
+    for column, name in enumerate(read.names):
+        runs = [(t, values[:, column]) for t, values in zip(read.times, read.values, strict=True)]
+        known = [(t[np.isfinite(y)], y[np.isfinite(y)]) for t, y in runs]
+        panels.append((name, [Trajectory(t, y) for t, y in known]))
+    return panels

@@ -1,0 +1,153 @@
+"""Laws as the text of a Python program, and formulas whose constants have names."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from nsode_jax.expressions.constants import exponent_constants, is_plain
+from nsode_jax.expressions.expression import Expression
+from nsode_jax.expressions.notation import to_infix
+from nsode_jax.expressions.operators import FUNCTIONS, UNIT
+from nsode_jax.results.callables import BACKENDS
+
+_TEMPLATE = '''"""The {what} of {observed}, found by nsode_jax."""
+
+import {module} as {library}
+
+CONSTANTS = (
+{constants}
+)
+
+
+def vector_field(t, y, args=None{argument}):
+    """d[{states}]/dt, as {taker} takes it; args are other constants."""
+{unpacked}
+    return {library}.stack(
+        [
+{rows}
+        ],
+        axis=-1,
+    )
+'''
+
+_MODULES = {"numpy": ("numpy", "np"), "jax": ("jax.numpy", "jnp")}
+_TAKERS = {"numpy": "scipy.integrate.solve_ivp", "jax": "diffrax.ODETerm"}
+_TAKEN = {"t", "args", "inputs", "np", "jnp", "CONSTANTS"}
+
+
+class NamedConstants(NamedTuple):
+    """A formula in which c0, c1, ... stand for its constants.
+
+    Attributes:
+      text: the formula; exponents such as the 2 of a square are written as they are.
+      places: of the constants that have names, among those of the expression.
+    """
+
+    text: str
+    places: tuple[int, ...]
+
+
+def with_names(
+    equation: Expression, first: int = 0, variables: Mapping[str, str] | None = None
+) -> NamedConstants:
+    """The formula with names for its constants.
+
+    Args:
+      equation: the formula.
+      first: number of the first name.
+      variables: what variables are called, where it is not their own name.
+    """
+    fixed = iter(exponent_constants(equation.skeleton))
+    parts: list[str | float] = []
+    places: list[int] = []
+    place = -1
+    for token, kind in zip(equation.prefix, equation.skeleton.tokens, strict=True):
+        if isinstance(token, str):
+            parts.append((variables or {}).get(token, token))
+            continue
+        if kind == UNIT:
+            parts.append(token)
+            continue
+        place += 1
+        if next(fixed) and is_plain(token):
+            parts.append(token)
+        else:
+            parts.append(f"c{first + len(places)}")
+            places.append(place)
+    return NamedConstants(to_infix(tuple(parts)), tuple(places))
+
+
+def program(
+    observed: Sequence[str],
+    states: Sequence[str],
+    inputs: Sequence[str],
+    equations: Sequence[Expression],
+    backend: str = "numpy",
+) -> str:
+    """The text of a Python program that holds laws as (t, y, args) -> dy/dt.
+
+    Args:
+      observed: the quantities that were measured.
+      states: what has an equation, velocities too.
+      inputs: measured inputs.
+      equations: a right-hand side for each state; constants are written with all digits.
+      backend: `numpy` for `scipy.integrate.solve_ivp`, or `jax` for `diffrax.ODETerm`.
+
+    Returns:
+      The text. Where there are inputs, `vector_field` takes `inputs` too, a function of t
+      that gives their values.
+
+    Raises:
+      ValueError: if there is no such backend.
+    """
+    if backend not in BACKENDS:
+        raise ValueError(f"backend must be {' or '.join(BACKENDS)}, got {backend!r}")
+    module, library = _MODULES[backend]
+    names = {name: _variable(name) for name in (*states, *inputs)}
+    constants: list[float] = []
+    rows = []
+    for state, equation in zip(states, equations, strict=True):
+        text, places = with_names(equation, len(constants), names)
+        constants += [float(equation.constants[place]) for place in places]
+        rows.append(f"            {_called(text, library)},  # d{state}/dt")
+    symbols = [f"c{i}" for i in range(len(constants))]
+    unpacked = [(states, "y"), (inputs, "inputs(t)")]
+    lines = [f"    {_tuple([names[n] for n in group])} = {source}"
+             for group, source in unpacked if group]  # fmt: skip
+    if constants:
+        lines.append(f"    {_tuple(symbols)} = CONSTANTS if args is None else args")
+    return _TEMPLATE.format(
+        what="laws" if len(observed) > 1 else "law",
+        observed=", ".join(observed),
+        module=module,
+        library=library,
+        constants="\n".join(
+            f"    {value!r},  # {name}" for name, value in zip(symbols, constants, strict=True)
+        ),
+        argument=", *, inputs" if inputs else "",
+        states=", ".join(states),
+        taker=_TAKERS[backend],
+        unpacked="\n".join(lines),
+        rows="\n".join(rows),
+    )
+
+
+def _tuple(names: Sequence[str]) -> str:
+    return f"{', '.join(names)}{',' * (len(names) == 1)}"
+
+
+def _variable(name: str) -> str:
+    """A name that means nothing else in the program."""
+    if name in _TAKEN or keyword.iskeyword(name) or re.fullmatch(r"c\d+_*|\w+_", name):
+        return f"{name}_"
+    return name
+
+
+def _called(formula: str, library: str) -> str:
+    """The formula with the functions of a library."""
+    for operator in FUNCTIONS.values():
+        formula = re.sub(rf"\b{operator.token}\(", f"{library}.{operator.jax}(", formula)
+    return formula

@@ -1,0 +1,285 @@
+"""The page in a browser; `make test-app` installs what that needs."""
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PATIENCE = 300.0  # Seconds; only a failed test waits so long.
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+DRIVER = shutil.which("chromedriver")
+# Screenshots go there, to be looked at.
+SHOTS = os.environ.get("NSODE_SHOTS")
+
+PASSING = ("StaleElementReferenceException", "ElementClickInterceptedException",
+           "ElementNotInteractableException")  # fmt: skip
+SWITCHES = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+            "--window-size=1360,1000")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def address():
+    """Where the page is served, by a process of its own."""
+    pytest.importorskip("nicegui", reason="the extra `app` is not installed")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "nsode_jax.app", "--no-browser", "--port", str(port)]
+    # Pytest's own simulated devices would slow it down.
+    hidden = ("XLA_FLAGS", "PYTEST_CURRENT_TEST", "NICEGUI_SCREEN_TEST_PORT")
+    environment = {k: v for k, v in os.environ.items() if k not in hidden}
+    process = subprocess.Popen(command, cwd=ROOT, env=environment)
+    address = f"http://127.0.0.1:{port}"
+    try:
+        until(lambda: process.poll() is None and served(address))
+        yield address
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@pytest.fixture(scope="module")
+def browser(address, tmp_path_factory):
+    selenium = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    if CHROMIUM is None or DRIVER is None:
+        pytest.skip("there is no chromium, or no chromedriver")
+    from selenium.webdriver.chrome.service import Service
+
+    options = selenium.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for switch in SWITCHES:
+        options.add_argument(switch)
+    downloads = tmp_path_factory.mktemp("downloads")
+    options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
+    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
+    driver = selenium.Chrome(options=options, service=Service(DRIVER))
+    try:
+        yield Browser(driver, address, downloads)
+    finally:
+        driver.quit()
+
+
+def served(address):
+    try:
+        return urllib.request.urlopen(address, timeout=5).status == 200
+    except OSError:
+        return False
+
+
+def until(condition):
+    """What the condition gives, once it is something."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            if found := condition():
+                return found
+        except Exception as error:
+            # The page replaces and moves its elements at any moment.
+            if type(error).__name__ not in PASSING:
+                raise
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+class Browser:
+    """What a visitor can do and see."""
+
+    def __init__(self, driver, address, downloads):
+        self.driver, self.address, self.downloads = driver, address, downloads
+
+    def open(self):
+        self.driver.get(self.address)
+        self.find("input[type=file]")
+
+    def all(self, css):
+        return self.driver.find_elements("css selector", css)
+
+    def find(self, css):
+        return until(lambda: self.all(css))[0]
+
+    def text(self, css):
+        """The text of an element; it may be replaced at any moment."""
+        found = self.driver.execute_script(
+            "return document.querySelector(arguments[0])?.textContent || ''", css
+        )
+        return " ".join(found.split())
+
+    def press(self, words):
+        """A button, a tab or an entry of a list."""
+
+        def named():
+            for element in self.all("button, .q-tab, .q-menu .q-item"):
+                if words == element.text and element.is_displayed():
+                    return element
+            return None
+
+        def pressed():
+            button = named()
+            if button is None or not button.is_enabled():
+                return False
+            self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
+            button.click()
+            return True
+
+        until(pressed)
+
+    def upload(self, path):
+        self.find("input[type=file]").send_keys(str(path))
+
+    def choose(self, rank):
+        """Clicks on a candidate."""
+        row = f".candidates tbody tr:nth-child({rank})"
+        until(lambda: self.all(row))[0].click()
+
+    def slide(self, name, share):
+        """Clicks on a slider at a share of its length."""
+        from selenium.webdriver import ActionChains
+
+        bar = self.find(f".slider-{name}")
+        self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", bar)
+        across = round((share - 0.5) * bar.size["width"])
+        ActionChains(self.driver).move_to_element_with_offset(bar, across, 0).click().perform()
+
+    def pictures(self):
+        """Source and description of each picture of the law."""
+        return self.driver.execute_script(
+            "return [...document.querySelectorAll('.pictures img')].map(x => [x.src, x.alt])"
+        )
+
+    def downloaded(self, name):
+        return until(lambda: [p for p in self.downloads.iterdir() if p.name == name])[0]
+
+    def hosts(self):
+        """From where anything was asked for."""
+        log = "".join(entry["message"] for entry in self.driver.get_log("performance"))
+        return set(re.findall(r'"url":"(?:https?|wss?)://([^/"]+)', log))
+
+    def shot(self, name):
+        if SHOTS is None:
+            return
+        height = self.driver.execute_script("return document.documentElement.scrollHeight")
+        width = self.driver.execute_script("return window.innerWidth")
+        self.driver.set_window_size(width, max(1000, height + 140))
+        time.sleep(1.0)
+        self.driver.save_screenshot(str(Path(SHOTS) / f"{name}.png"))
+        self.driver.set_window_size(1360, 1000)
+
+
+def test_from_a_file_to_a_moved_constant(browser):
+    browser.open()
+    browser.upload(ROOT / "examples" / "yeast_growth.csv")
+    until(lambda: browser.text(".read") == "19 points of yeast_amount over time_h from 0 to 18")
+    browser.press("fast")
+    browser.press("Find the law")
+    until(lambda: "carrying capacity" in browser.text(".details"))
+    assert "K = 663.0 ± 1.7" in browser.text(".details")
+    assert "0.547*y - 0.000825*y**2" in browser.text(".candidates")
+
+    # Its constants move, and everything that is shown of the law with them.
+    until(lambda: len(browser.pictures()) == 2)
+    before = [source for source, _ in browser.pictures()]
+    browser.slide("c1", 0.8)
+    until(lambda: "R² = 0.999" not in browser.text(".law"))
+    until(lambda: browser.pictures()[0][1] == "The data and the solution of law 1, moved")
+    assert all(source not in before for source, _ in browser.pictures())
+    browser.shot("wide")
+    browser.press("As fitted")
+    until(lambda: "R² = 0.99985" in browser.text(".law"))
+
+    # Another law.
+    browser.choose(2)
+    until(lambda: browser.pictures()[0][1] == "The data and the solution of law 2")
+    browser.press("Report")
+    browser.press("Report, pictures and numbers (ZIP)")
+    with zipfile.ZipFile(browser.downloaded("yeast_growth_law.zip")) as files:
+        assert "report.html" in files.namelist()
+
+
+def test_bad_files_are_answered_in_place(browser, tmp_path):
+    bad = tmp_path / "bad.csv"
+    bad.write_text("hello\nworld\n")
+    browser.open()
+    browser.upload(bad)
+    until(lambda: browser.text(".problem"))
+    assert browser.text(".problem").startswith("'bad.csv' has no two columns of numbers")
+    browser.shot("bad")
+    # And the next one is read.
+    browser.upload(ROOT / "examples" / "yeast_growth.csv")
+    until(lambda: browser.text(".read").startswith("19 points"))
+    assert not browser.all(".problem")
+
+
+def test_coupled_quantities_from_pasted_cells(browser):
+    browser.open()
+    browser.press("Paste")
+    text = (ROOT / "examples" / "lynx_hare.csv").read_text().replace(",", "\t")
+    area = browser.find("textarea")
+    browser.driver.execute_script(
+        "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))",
+        area, text,
+    )  # fmt: skip
+    browser.press("Read")
+    until(lambda: browser.text(".read").startswith("21 points of hare over year"))
+    browser.all(".q-select")[1].click()
+    browser.press("lynx")
+    until(lambda: browser.text(".read") == "21 points of hare, lynx over year")
+    browser.find("body").send_keys("\ue00c")  # Escape closes the list.
+    browser.press("fast")
+    browser.press("Find the law")
+    until(lambda: "eigenvalues" in browser.text(".details"))
+    until(lambda: len(browser.pictures()) == 2)
+    assert "dhare/dt" in browser.text(".candidates")
+    before = browser.text(".law")
+    browser.slide("c0", 0.7)
+    until(lambda: browser.text(".law") != before)
+    browser.driver.set_window_size(420, 900)
+    browser.shot("narrow")
+
+
+def test_points_can_be_drawn_and_a_search_stopped(browser):
+    from selenium.webdriver import ActionChains
+
+    browser.open()
+    browser.press("Draw")
+    canvas = until(lambda: [c for c in browser.all(".canvas") if c.is_displayed()])[0]
+    time.sleep(0.5)  # Until the panel has slid in.
+    stroke = ActionChains(browser.driver, duration=30)
+    stroke.move_to_element_with_offset(canvas, -120, 60).click_and_hold()
+    for step in range(1, 21):
+        stroke.move_to_element_with_offset(canvas, -120 + 12 * step, 60 - step**2 // 4)
+    stroke.release().perform()
+    until(lambda: len(browser.all(".canvas circle")) >= 8)
+    browser.press("Use")
+    until(lambda: " points of y over t from" in browser.text(".read"))
+    browser.shot("drawn")
+    browser.press("thorough")
+    browser.press("Find the law")
+    until(lambda: browser.text(".stage"))
+    browser.press("Stop")
+    browser.press("Clear")
+
+
+def test_nothing_is_fetched_from_elsewhere(browser):
+    """After the others: all that was asked for by now."""
+    browser.open()
+    assert browser.hosts() == {browser.address.removeprefix("http://")}
+    errors = [e for e in browser.driver.get_log("browser") if e["level"] == "SEVERE"]
+    assert not errors
+
+
+def test_other_names_and_large_files_are_refused(address):
+    port = address.rpartition(":")[2]
+    request = urllib.request.Request(address, headers={"Host": f"evil.example:{port}"})
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(request)
+    request = urllib.request.Request(f"{address}/x", data=b"x" * (11 * 2**20))
+    with pytest.raises((urllib.error.HTTPError, ConnectionError, urllib.error.URLError)):
+        urllib.request.urlopen(request)

@@ -1,0 +1,107 @@
+"""What the page makes of a file before the search: the command's reading, from memory."""
+
+import io
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from nsode_jax.app.asking import LARGEST, Asked, Table, time_and_value, what_was_read
+from nsode_jax.discover import main
+from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.tables.files import Contents
+from nsode_jax.tables.quantities import Quantities
+
+LINES = [f"{t},{np.exp(-0.1 * t):.6f},{np.cos(t):.6f},{t**2}" for t in range(20)]
+
+
+def table(text, name="data.csv"):
+    return Table(Contents(name, text.encode()))
+
+
+def test_columns_are_guessed_and_can_be_chosen():
+    read = table("\n".join(["time [h],mass,position,area", *LINES]))
+    assert list(read.columns) == ["time [h]", "mass", "position", "area"]
+    assert read.guess() == Asked("time [h]", ("mass",))
+    assert read.rows[1] == ("1", "0.904837", "0.540302", "1")
+    chosen = read.read(Asked("time [h]", ("position",)))
+    assert_allclose(chosen.trajectories[0].y, np.cos(np.arange(20)), atol=1e-6)
+    assert what_was_read(chosen) == "20 points of position over time [h] from 0 to 19"
+    assert time_and_value(chosen) == ("time [h]", "position")
+
+
+def test_several_columns_are_quantities_or_replicates():
+    read = table("\n".join(["t,a,b,c", *LINES]))
+    coupled = Asked("t", ("a", "b"))
+    quantities = read.read(coupled)
+    assert coupled.is_system and isinstance(quantities, Quantities)
+    assert quantities.names == ("a", "b") and quantities.values[0].shape == (20, 2)
+    assert what_was_read(quantities) == "20 points of a, b over t"
+    assert time_and_value(quantities) == ("t", "y")
+    replicates = read.read(Asked("t", ("a", "b"), replicates=True))
+    assert replicates.labels == ("a", "b")
+
+
+def test_series_are_told_apart():
+    labelled = [f"{line},{'ab'[row % 2]}" for row, line in enumerate(LINES)]
+    read = table("\n".join(["t,a,b,c,well", *labelled]))
+    with pytest.raises(TrajectoryError, match="--series well"):
+        read.read(read.guess())
+    assert read.read(Asked("t", ("a",), series="well")).labels == ("a", "b")
+    assert len(read.read(Asked("t", ("a", "b"), series="well")).times) == 2
+
+
+@pytest.mark.parametrize(
+    ("names", "keys"),
+    [
+        ("t,y,z,w", ["t", "y", "z", "w"]),
+        ("t,y,y,w", ["t", "2", "3", "w"]),
+        ('t,"y, measured",z,restart', ["t", "2", "z", "restart"]),
+        ("t,3,1,w", ["t", "3", "1", "w"]),
+        ("t,,z,w", ["t", "2", "z", "w"]),
+    ],
+    ids=["names", "twice", "commas", "numbers", "none"],
+)
+def test_every_column_has_a_key_that_finds_it(names, keys):
+    read = table("\n".join([names, *LINES]))
+    assert list(read.columns) == keys
+    values = read.read(Asked(keys[0], (keys[2],))).trajectories[0].y
+    assert_allclose(values, np.cos(np.arange(20)), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "text", ["hello\nworld\n", "", "t,y\n1,2\n2,3\n", "t,y\n" + "1,a\n" * 9, "a,b,c\n1,2\n"]
+)
+def test_bad_files_are_answered_as_by_the_command(text, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.csv").write_text(text)
+    assert main(["bad.csv"]) == 2
+    said = capsys.readouterr().err.removeprefix("nsode_jax.discover: error: ")
+    with pytest.raises(TrajectoryError) as raised:
+        read = table(text, "bad.csv")
+        read.read(read.guess())
+    assert str(raised.value) == said.rstrip("\n")
+
+
+def test_one_column_cannot_be_both():
+    read = table("\n".join(["t,a,b,c", *LINES]))
+    for values in (("t",), ("t", "a")):
+        with pytest.raises(TrajectoryError, match="same column"):
+            read.read(Asked("t", values))
+
+
+def test_too_large_is_too_large():
+    with pytest.raises(TrajectoryError, match=r"'big.csv' has more than 10 MB"):
+        Table(Contents("big.csv", b" " * (LARGEST + 1)))
+
+
+def test_spreadsheets_too():
+    openpyxl = pytest.importorskip("openpyxl")
+    book, buffer = openpyxl.Workbook(), io.BytesIO()
+    book.active.append(["t", "y"])
+    for row in range(10):
+        book.active.append([row, row**2])
+    book.save(buffer)
+    read = Table(Contents("data.xlsx", buffer.getvalue()))
+    assert read.guess() == Asked("t", ("y",))
+    assert_allclose(read.read(read.guess()).trajectories[0].y, np.arange(10) ** 2)

@@ -1,0 +1,131 @@
+"""What is seen of a law whose constants are moved."""
+
+import base64
+import re
+
+import pytest
+from numpy.testing import assert_allclose
+from observing import PREY, discovered, logistic_discovery, prey_discovery
+
+from nsode_jax.dynamics.system import System
+from nsode_jax.reporting.exploration import START, Exploration
+
+
+@pytest.fixture(scope="module")
+def prey():
+    return prey_discovery()
+
+
+def pictures(exploration):
+    """The SVG of each picture, after its description."""
+    for tag in exploration.pictures_html():
+        parts = re.fullmatch(r'<img src="data:image/svg\+xml;base64,(.*)" alt="(.*)">', tag)
+        yield parts[2], base64.b64decode(parts[1]).decode()
+
+
+def test_a_law_as_it_was_fitted():
+    found = logistic_discovery(notes=("Mind <the> gap.",))
+    seen = Exploration(found, "hours", "mass [g]")
+    assert seen.shown.best is found.best and not seen.is_moved
+    assert seen.names == "dy/dt = c0*y + c1*y**2"
+    assert "R² = 0.999" in seen.law_html()
+    details = seen.details_html()
+    for words in (
+        *("logistic growth", "0.9000 ± 0.0040", "<h2>Fixed points</h2>", "unstable"),
+        *("How sure: 90.0% that the first form is right", "Mind &lt;the&gt; gap."),
+    ):
+        assert words in details, words
+    assert seen.latex().startswith(r"\frac{dy}{dt} = ")
+    assert "def vector_field(t, y, args=None):" in seen.python()
+    (fit, first), (law, _) = pictures(seen)
+    assert fit == "The data and the solution of law 1" and first.rstrip().endswith("</svg>")
+    assert law.startswith("f(y) of law 1")
+
+
+def test_sliders_reach_to_either_side():
+    seen = Exploration(logistic_discovery())
+    assert [slider.name for slider in seen.sliders] == ["c0", "c1", START]
+    for slider in seen.sliders:
+        assert slider.low < slider.value < slider.high
+    assert_allclose([(s.value, s.high) for s in seen.sliders[:2]], [(0.9, 1.35), (-0.3, -0.15)])
+
+
+def test_everything_follows_a_moved_constant():
+    seen = Exploration(logistic_discovery())
+    before, details = seen.law_html(), seen.details_html()
+    seen.move(c0=1.2)
+    seen.move(**{START: 0.2})
+    assert seen.is_moved and seen.shown.best.y0 == 0.2
+    assert seen.shown.best.expression.constants == (1.2, -0.3, 2.0)
+    assert seen.shown.best.r2 < 0.9 and seen.law_html() != before
+    assert "1.2,  # c0" in seen.python() and "1.2" in seen.latex()
+    assert next(pictures(seen))[0] == "The data and the solution of law 1, moved"
+    # Errors are those of the fit.
+    assert seen.details_html() == details
+    seen.reset()
+    assert not seen.is_moved and seen.law_html() == before
+
+
+def test_a_constant_moved_back_is_not_moved():
+    seen = Exploration(logistic_discovery())
+    fitted = seen.sliders[1].value
+    seen.move(c1=2.0)
+    seen.move(c1=fitted)
+    assert not seen.is_moved
+
+
+def test_there_may_be_no_solution():
+    seen = Exploration(logistic_discovery())
+    seen.move(c0=50.0, c1=5.0)
+    assert "there is no solution" in seen.law_html()
+    assert len(list(pictures(seen))) == 2
+
+
+def test_another_candidate():
+    seen = Exploration(logistic_discovery())
+    seen.move(c0=1.2)
+    seen.choose(1)
+    assert seen.names == "dy/dt = c0*y" and not seen.is_moved
+    assert [slider.name for slider in seen.sliders] == ["c0", START]
+    assert [row[0] for row in seen.table.rows] == ["1", "2"]
+
+
+def test_an_unknown_slider_is_refused():
+    with pytest.raises(KeyError, match="no constant c7"):
+        Exploration(logistic_discovery()).move(c7=1.0)
+
+
+def test_a_system(prey):
+    seen = Exploration(prey, "years")
+    assert len(seen.names.splitlines()) == 2 and seen.names.count("c3") == 1
+    assert [slider.name for slider in seen.sliders] == ["c0", "c1", "c2", "c3"]
+    assert_allclose([slider.value for slider in seen.sliders], prey.best.constants)
+    assert [alt for alt, _ in pictures(seen)] == [
+        "The data and the fitted solutions",
+        "Solutions in the plane of the states",
+    ]
+    details = seen.details_html()
+    assert "law of" in details and "centre" in details
+    assert r"\begin{aligned}" in seen.latex() and "def vector_field" in seen.python()
+
+
+def test_a_moved_system(prey):
+    seen = Exploration(prey)
+    seen.move(c3=1.1 * prey.best.constants[3])
+    assert seen.shown.best.constants[:3] == prey.best.constants[:3]
+    assert seen.shown.best.r2 < prey.best.r2
+    assert prey.system == PREY
+
+
+def test_the_second_law_of_a_system_may_have_a_square():
+    found = discovered(System(("a", "b")), ("-0.5*a", "0.3*a**2 - 0.4*b"), (1.0, 0.5))
+    seen = Exploration(found)
+    assert seen.names.splitlines()[1] in ("db/dt = c1*a**2 + c2*b", "db/dt = c1*b + c2*a**2")
+    seen.move(c2=9.0)
+    assert 9.0 in seen.shown.best.laws[1].constants and 2.0 in seen.shown.best.laws[1].constants
+
+
+def test_of_the_time():
+    system = System(("y",), explicit_time=True)
+    seen = Exploration(discovered(system, ("1.3*cos(2.1*t) - 0.7*y",), (2.0,)))
+    assert len(list(pictures(seen))) == 1 and "Fixed points" not in seen.details_html()

@@ -1,0 +1,38 @@
+"""What the page shows of data, and hands over."""
+
+import io
+import zipfile
+
+import numpy as np
+import pytest
+from observing import logistic_discovery, prey_discovery
+
+from nsode_jax.app.asking import Asked, Table
+from nsode_jax.app.preview import data_html, head_html, notes_html, report
+from nsode_jax.reporting.exploration import Exploration
+from nsode_jax.tables.files import Contents
+
+TEXT = "\n".join(["<t>,$a$,b", *(f"{t},{np.cos(t)},{'' if t == 3 else t}" for t in range(12))])
+
+
+@pytest.mark.parametrize("asked", [Asked("<t>", ("$a$",)), Asked("<t>", ("$a$", "b"))])
+def test_data_are_a_picture(asked):
+    html = data_html(Table(Contents("data.csv", TEXT.encode())).read(asked))
+    assert html.startswith('<img src="data:image/svg+xml;base64,')
+
+
+def test_names_cannot_be_tags():
+    table = Table(Contents("data.csv", TEXT.encode()))
+    head = head_html(table.header, table.rows)
+    assert "&lt;t&gt;" in head and "<t>" not in head
+    assert notes_html(()) == "" and notes_html(("<b>",)) == "<ul><li>&lt;b&gt;</li></ul>"
+
+
+@pytest.mark.parametrize("found", [logistic_discovery, prey_discovery])
+def test_the_report_is_a_page_and_an_archive(found):
+    page, archive = report(Exploration(found(), "hours"), "data.csv", "fast")
+    assert page.startswith(b"<!DOCTYPE html>") and b"effort = fast" in page
+    with zipfile.ZipFile(io.BytesIO(archive)) as files:
+        names = files.namelist()
+        assert {"report.html", "report.md", "discovery.json", "fit.png"} <= set(names)
+        assert all("/" not in name for name in names)
