@@ -45,6 +45,7 @@ from nsode_jax.results.analysis import Remark, find_fixed_points, residual_remar
 from nsode_jax.results.formatting import (
     r2_text,
 )
+from nsode_jax.results.outlook import outlook
 from nsode_jax.results.result import Result
 
 
