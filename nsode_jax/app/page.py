@@ -50,7 +50,11 @@ body { background: #f4f6f8; }
 .blocks .wide { overflow-x: auto; }
 .blocks p { margin: .3rem 0; } .blocks ul { padding-left: 1.2rem; list-style: disc; }
 .blocks .formula { margin: 0; } .blocks .formula img { max-height: 7rem; }
-.candidates td:last-child { font-family: monospace; white-space: normal; min-width: 14rem; }
+.candidates td:last-child { font-family: monospace; white-space: pre-line; min-width: 12rem; }
+@media (max-width: 640px) {
+  .candidates :is(th, td) { padding: 4px; }
+  .candidates :is(th, td):is(:nth-child(4), :nth-child(5)) { display: none; }
+}
 .nicegui-code { min-height: 4rem; }
 """
 
