@@ -1,12 +1,14 @@
 """What the page makes of a file before the search: the command's reading, from memory."""
 
+import gzip
 import io
+import zipfile
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from nsode_jax.app.asking import LARGEST, Asked, Table, time_and_value, what_was_read
+from nsode_jax.app.asking import LARGEST, MOST_UNPACKED, Asked, Table, time_and_value, what_was_read
 from nsode_jax.discover import main
 from nsode_jax.dynamics.trajectory import TrajectoryError
 from nsode_jax.tables.files import Contents
@@ -93,6 +95,23 @@ def test_one_column_cannot_be_both():
 def test_too_large_is_too_large():
     with pytest.raises(TrajectoryError, match=r"'big.csv' has more than 10 MB"):
         Table(Contents("big.csv", b" " * (LARGEST + 1)))
+
+
+def test_unpacked_it_may_be_too_large_as_well():
+    packed = gzip.compress(b" " * (MOST_UNPACKED + 1))
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("sheet", b" " * (MOST_UNPACKED + 1))
+    for raw in (packed, archive.getvalue()):
+        assert len(raw) < LARGEST
+        with pytest.raises(TrajectoryError, match=r"has more than 100 MB"):
+            Table(Contents("bomb", raw))
+
+
+@pytest.mark.parametrize("raw", [b"\x1f\x8b", b"PK\x03\x04", gzip.compress(b"t,y")[:-4]])
+def test_a_damaged_archive_is_answered_in_a_line(raw):
+    with pytest.raises(TrajectoryError, match="cannot be read"):
+        Table(Contents("damaged", raw))
 
 
 def test_spreadsheets_too():

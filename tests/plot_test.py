@@ -274,3 +274,8 @@ def test_known_errors_of_measurement_are_bars():
     (bars,) = axes.collections
     ends = np.array([segment[:, 1] for segment in bars.get_segments()])
     assert_allclose(ends, np.stack([DATA.y - known.errors, DATA.y + known.errors], axis=1))
+
+
+def test_a_notebook_shows_the_figure():
+    data, size = new_figure(4.0, 2.0)._repr_png_()
+    assert data.startswith(b"\x89PNG") and size == {"width": 300, "height": 150}

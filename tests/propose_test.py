@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from nsode_jax.data.encode import encode_trajectories
+from nsode_jax.data.vocabulary import NotEncodable
 from nsode_jax.decoding import propose
 from nsode_jax.decoding.grammar import constant_hills
 from nsode_jax.decoding.propose import Proposer
 from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.expressions.expression import ExpressionError
+from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.modeling.pretrained import load_pretrained
 from nsode_jax.training.loss import decoder_inputs
 
@@ -141,3 +142,25 @@ def test_beams_that_the_devices_do_not_divide_are_spread_over_fewer(weights):
     proposer = Proposer(*weights, devices=jax.devices())
     assert proposer._spread(12)[0].mesh.size == 4
     assert proposer._spread(7)[0].mesh.size == 1
+
+
+def test_token_by_token_the_score_is_that_of_the_beam(proposer):
+    result = result_of(proposer, SERIES[:1], 8)
+    for row in range(4):
+        law = proposer.vocabulary.decode(result.low[0, row], result.fraction[0, row])
+        places = proposer.token_probabilities(SERIES[0], law, most=3)
+        assert len(places) == result.lengths[0, row] == len(law.prefix) + 1
+        total = sum(np.log(place.probability) for place in places)
+        np.testing.assert_allclose(total, result.log_probability[0, row], atol=1e-3)
+        assert places[-1].token == "<eos>"
+        for place in places:
+            assert len(place.others) == 3
+            shares = [share for _, share in place.others]
+            assert shares == sorted(shares, reverse=True) and sum(shares) <= 1.0 + 1e-5
+            # What is written is among what may be, unless it is unlikely.
+            assert place.token in dict(place.others) or place.probability <= shares[-1]
+
+
+def test_a_law_that_cannot_be_written_is_refused(proposer):
+    with pytest.raises(NotEncodable, match="outside the grid"):
+        proposer.token_probabilities(SERIES[0], Expression.from_infix("1000.5*y"))

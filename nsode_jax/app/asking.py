@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import gzip
+import io
+import zipfile
+import zlib
 
 from nsode_jax.console import scalar, system
 from nsode_jax.dynamics.trajectory import TrajectoryError
@@ -15,6 +19,9 @@ from nsode_jax.tables.table import Measurements, read_measurements
 
 LARGEST = 10 * 2**20
 """Bytes that a file may have."""
+
+MOST_UNPACKED = 10 * LARGEST
+"""Bytes that a compressed file may have without its compression."""
 
 MOST_TEXT = 500_000
 """Characters that may be pasted."""
@@ -62,11 +69,12 @@ class Table:
         Raises:
           TrajectoryError: if it cannot be read, or is too large.
         """
-        if len(contents.raw) > LARGEST:
-            raise TrajectoryError(
-                f"{str(contents)!r} has more than {LARGEST // 2**20} MB; leave out what is not "
-                "needed, or use python -m nsode_jax.discover."
-            )
+        for size, most in ((len(contents.raw), LARGEST), (_unpacked(contents.raw), MOST_UNPACKED)):
+            if size > most:
+                raise TrajectoryError(
+                    f"{str(contents)!r} has more than {most // 2**20} MB; leave out what is not "
+                    "needed, or use python -m nsode_jax.discover."
+                )
         self.contents = contents
         self._sheet, _ = open_table(contents)
         names = self._sheet.names
@@ -117,6 +125,20 @@ def what_was_read(read: Measurements | Quantities) -> str:
 def time_and_value(read: Measurements | Quantities) -> tuple[str, str]:
     """What time and value are called; the quantities of a system have names of their own."""
     return (read.time_name, "y") if isinstance(read, Quantities) else read.names
+
+
+def _unpacked(raw: bytes) -> int:
+    """Bytes of a file without its compression, counted to just beyond what it may have."""
+    try:
+        if raw.startswith(b"\x1f\x8b"):
+            with gzip.open(io.BytesIO(raw)) as file:
+                return len(file.read(MOST_UNPACKED + 1))
+        if raw.startswith(b"PK\x03\x04"):
+            with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+                return sum(part.file_size for part in archive.infolist())
+    except (OSError, EOFError, zlib.error, zipfile.BadZipFile):
+        pass  # Reading it will say so.
+    return len(raw)
 
 
 def _key(sheet: Sheet, column: int) -> str | None:

@@ -197,15 +197,15 @@ def _serve_tasks(connection: Connection, work: Callable[[Any, Progress], Any]) -
             try:
                 answer = ("done", work(task, progress))
             except Exception as error:
-                answer = ("failed", _in_a_line(error))
+                answer = ("failed", in_a_line(error))
             connection.send(answer)
 
 
-def _in_a_line(error: Exception) -> str:
+def in_a_line(error: Exception) -> str:
     """What is told of an error; of one that nobody foresaw the rest goes to the terminal."""
     text = " ".join(str(error).split())
     # What the package tells its users of are these, and classes of its own.
     if isinstance(error, ValueError) or type(error).__module__.startswith("nsode_jax."):
         return text
     traceback.print_exception(error, file=sys.stderr)
-    return f"The search failed: {type(error).__name__}: {text}"
+    return f"This should not have happened: {type(error).__name__}: {text}"

@@ -65,7 +65,11 @@ class LawCards:
              "align": "left" if name == table.header[-1] else "right"}
             for name in table.header
         ]  # fmt: skip
-        rows = [dict(zip(table.header, row, strict=True)) for row in table.rows]
+        # An equation on each line.
+        rows = [
+            dict(zip(table.header, (*row[:-1], row[-1].replace("; ", "\n")), strict=True))
+            for row in table.rows
+        ]
         ui.label(f"{len(self._seen.found.candidates)} candidates; choose one").classes(
             "font-semibold"
         )
@@ -125,7 +129,8 @@ class LawCards:
                 ui.label(self._seen.names).classes(
                     "font-mono text-sm whitespace-pre-line grow names"
                 )
-                ui.button("As fitted", on_click=self._reset).props("no-caps flat dense")
+                reset = ui.button("As fitted", on_click=self._reset)
+                reset.props("no-caps flat dense no-wrap").classes("shrink-0")
             with ui.element("div").classes("w-full grid grid-cols-1 md:grid-cols-2 gap-x-6"):
                 for slider in self._seen.sliders:
                     self._slider(slider)

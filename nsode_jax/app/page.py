@@ -17,11 +17,10 @@ from nsode_jax.app.asking import (
 )
 from nsode_jax.app.guard import Guard
 from nsode_jax.app.inputs import input_card
-from nsode_jax.app.jobs import Job, Queue, QueueFull
+from nsode_jax.app.jobs import Job, Queue, QueueFull, in_a_line
 from nsode_jax.app.law import LawCards
 from nsode_jax.app.preview import data_html, head_html, notes_html
 from nsode_jax.app.search import Task, search
-from nsode_jax.dynamics.trajectory import TrajectoryError
 from nsode_jax.reporting.exploration import Exploration
 from nsode_jax.reporting.pictures import BEST
 from nsode_jax.search.effort import EFFORTS
@@ -51,7 +50,11 @@ body { background: #f4f6f8; }
 .blocks .wide { overflow-x: auto; }
 .blocks p { margin: .3rem 0; } .blocks ul { padding-left: 1.2rem; list-style: disc; }
 .blocks .formula { margin: 0; } .blocks .formula img { max-height: 7rem; }
-.candidates td:last-child { font-family: monospace; white-space: normal; min-width: 14rem; }
+.candidates td:last-child { font-family: monospace; white-space: pre-line; min-width: 12rem; }
+@media (max-width: 640px) {
+  .candidates :is(th, td) { padding: 4px; }
+  .candidates :is(th, td):is(:nth-child(4), :nth-child(5)) { display: none; }
+}
 .nicegui-code { min-height: 4rem; }
 """
 
@@ -130,8 +133,8 @@ class Visit:
         self._table = None
         try:
             self._table = await run.io_bound(Table, contents)
-        except TrajectoryError as error:
-            self._refuse(str(error))
+        except Exception as error:  # Files hold anything.
+            self._refuse(in_a_line(error))
             return
         if self._table is None:  # The server is shutting down.
             return
@@ -203,8 +206,9 @@ class Visit:
         self._several.set_visibility(len(asked.values) > 1)
         try:
             shown = await run.io_bound(_read_and_draw, table, asked)
-        except TrajectoryError as error:
-            self._refuse(str(error))
+        except Exception as error:
+            if asked is self._asked:
+                self._refuse(in_a_line(error))
             return
         if shown is None or asked is not self._asked:  # A later choice is being read.
             return

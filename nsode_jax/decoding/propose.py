@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -15,7 +15,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from nsode_jax.data.encode import encode_trajectories
 from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.decoding.beam_search import BeamResult, StepFn, beam_search
-from nsode_jax.decoding.grammar import TokenTable
+from nsode_jax.decoding.grammar import TokenTable, constant_hills, soft_token
 from nsode_jax.decoding.sampling import sample
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression, ExpressionError
@@ -36,6 +36,20 @@ def token_table(vocabulary: Vocabulary) -> TokenTable:
         grid_start=vocabulary.grid_start,
         grid_size=vocabulary.grid_size,
     )
+
+
+class NextToken(NamedTuple):
+    """What a network would write at one place of a law.
+
+    Attributes:
+      token: what the law has there; a constant counts with all grid tokens of its hill.
+      probability: of that.
+      others: the likeliest tokens and their probabilities, best first.
+    """
+
+    token: str
+    probability: float
+    others: tuple[tuple[str, float], ...]
 
 
 class Proposer:
@@ -126,6 +140,53 @@ class Proposer:
         """
         result = jax.device_get(self._beams(*self._encoded(trajectories), beams, constrained=False))
         return [[law for law, _ in self._written(result, row)] for row in range(len(trajectories))]
+
+    def token_probabilities(
+        self, trajectory: Trajectory, law: Expression, most: int = 5
+    ) -> list[NextToken]:
+        """What the network would write at each place of a law, the places before it given.
+
+        Args:
+          trajectory: as for `propose`.
+          law: that it reads, token by token.
+          most: alternatives at each place.
+
+        Returns:
+          An entry for each token of the law in prefix notation, and one for its end. The sum
+          of their log-probabilities is that of the law.
+
+        Raises:
+          NotEncodable: if the network cannot write the law.
+        """
+        vocabulary, table = self.vocabulary, self._table
+        low, fraction = vocabulary.encode(law, self.model.config.max_length)
+        length = len(law.prefix) + 1
+        given = np.concatenate([[table.bos], low[:-1]]), np.concatenate([[0.0], fraction[:-1]])
+        inputs = [values[None].astype(kind) for values, kind in zip(given, (np.int32, np.float32))]
+        read = _read(self.model, table, self.params, *self._encoded([trajectory]), *inputs)
+        mass, is_top, lows, fractions = (np.asarray(part)[0, :length] for part in read)
+        # Of the two tokens of a constant the nearer one; they are of one hill.
+        chosen = low[:length] + (fraction[:length] > 0.5)
+        found = []
+        for place, (log_probability, tops) in enumerate(zip(mass, is_top)):
+            likeliest = [i for i in np.argsort(-log_probability) if tops[i]][:most]
+            others = tuple(
+                (
+                    self._named(lows[place, i], fractions[place, i]),
+                    float(np.exp(log_probability[i])),
+                )
+                for i in likeliest
+            )
+            token = self._named(low[place], fraction[place])
+            probability = float(np.exp(log_probability[chosen[place]]))
+            found.append(NextToken(token, probability, others))
+        return found
+
+    def _named(self, low: int, fraction: float) -> str:
+        """A soft token as people read it."""
+        if low < self.vocabulary.grid_start:
+            return self.vocabulary.symbols[low]
+        return f"{self.vocabulary.constant(int(low), float(fraction)):.3g}"
 
     def _encoded(self, trajectories: Sequence[Trajectory]) -> tuple[np.ndarray, np.ndarray]:
         """Model input; batches are filled up to a power of two, as each size is compiled."""
@@ -225,3 +286,16 @@ def _sample(
         max_length=model.config.max_length,
         merge_constants=True,
     )
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _read(model: Model, table: TokenTable, params, words, mask, low, fraction):
+    """Log-probabilities of what follows each position, tops of hills, and all soft tokens."""
+    logits = model.decode(params, model.encode(params, words, mask), low, fraction)
+    log_probability = jax.nn.log_softmax(logits)
+    every = jax.vmap(soft_token, in_axes=(None, 0, None), out_axes=-1)
+    shape = log_probability.shape[:-1]
+    tokens = jax.numpy.broadcast_to(
+        jax.numpy.arange(table.size)[:, None, None], (table.size, *shape)
+    )
+    return (*constant_hills(log_probability, table), *every(log_probability, tokens, table))

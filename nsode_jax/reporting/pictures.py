@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import warnings
 from collections.abc import Sequence
@@ -25,12 +26,23 @@ MARKERS = "os^DvP"  # Of several series, in turn.
 MOST_POINTS = 500  # More markers than this are a blot.
 TIMES = 801  # At so many a solution is drawn.
 STEPS = (1, 2, 2.5, 5, 10)  # Between ticks.
+_SCREEN_DPI = 75
 _TITLE_SIZES = (15, 13, 11, 9)
 
 
-def new_figure(width: float, height: float) -> Figure:
+class Drawing(Figure):
+    """A figure that a notebook shows, which others are only once pyplot has been set up."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        buffer = io.BytesIO()
+        save(self, buffer)
+        width, height = (round(_SCREEN_DPI * inches) for inches in self.get_size_inches())
+        return buffer.getvalue(), {"width": width, "height": height}
+
+
+def new_figure(width: float, height: float) -> Drawing:
     """An empty figure of this size in inches, apart from pyplot."""
-    figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
+    figure = Drawing(figsize=(width, height), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 

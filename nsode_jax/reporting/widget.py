@@ -49,6 +49,9 @@ class LawWidget(ipywidgets.VBox):
         super().__init__(parts)
         self._choose(0)
 
+    def __repr__(self) -> str:
+        return f"<LawWidget: {len(self.chooser.options)} laws, shown where the notebook runs>"
+
     def _choose(self, place: int) -> None:
         self.seen.choose(place)
         self._details.value = self.seen.details_html()
