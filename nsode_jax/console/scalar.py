@@ -37,9 +37,7 @@ def run(options: argparse.Namespace) -> int:
     read = read_series(options)
     notes, names = read.notes, read.names
     output = output_of(options.file, options.out)
-    for note in notes:
-        print(remark("note", note))
-    print(what_was_read(read), flush=True)
+    announce(read)
     discovery = _discover(read, options)
     if discovery is None:
         return 1
@@ -82,9 +80,7 @@ def read_several(options: argparse.Namespace, asked: str) -> Measurements:
             f"{asked} takes several series: name the column that tells them apart (--series), or "
             "take each column of values for one (--replicates)"
         )
-    for note in read.notes:
-        print(remark("note", note))
-    print(what_was_read(read), flush=True)
+    announce(read)
     return read
 
 
@@ -96,7 +92,14 @@ def read_series(options: argparse.Namespace) -> Measurements:
     return read_measurements(options.file, **chosen, start=start, end=end)
 
 
-def what_was_read(read: Measurements) -> str:
+def announce(read: Measurements) -> None:
+    """Says what was read, and what of it was not as usual."""
+    for note in read.notes:
+        print(remark("note", note))
+    print(_what_was_read(read), flush=True)
+
+
+def _what_was_read(read: Measurements) -> str:
     """Points, names and times in a line."""
     trajectories, names = read.trajectories, read.names
     points = count(sum(len(trajectory) for trajectory in trajectories), "point")
@@ -142,7 +145,7 @@ def _discover(read: Measurements, options: argparse.Namespace) -> Discovery | No
     try:
         discovery = discover(
             *_as_given(read.trajectories),
-            sigma=_errors(read.trajectories),
+            sigma=errors_of(read.trajectories),
             limits=read.limits if any(limit.t.size for limit in read.limits) else (),
             progress=progress,
             **options_of(options),
@@ -173,7 +176,7 @@ def _as_given(trajectories: Sequence[Trajectory]) -> tuple:
     return [series.t for series in trajectories], [series.y for series in trajectories]
 
 
-def _errors(trajectories: Sequence[Trajectory]) -> Any:
+def errors_of(trajectories: Sequence[Trajectory]) -> Any:
     """Known errors of measurement as `discover` takes them."""
     if len(trajectories) == 1:
         return trajectories[0].errors

@@ -94,6 +94,7 @@ def _content(
         wary.append(f"No solution was found for: {', '.join(found.unexplained)}.")
     if found.conspicuous:
         wary.append(f"Explained worse than the others: {', '.join(found.conspicuous)}.")
+    wary += [f"{sentence}." for sentence in found.pressed]
     series, constants = pictures
     now = datetime.datetime.now(datetime.UTC)
     return [
@@ -102,6 +103,11 @@ def _content(
             f"y is {value_name}, t is {time_name}."
             + (f" This is {best.name}." if best.name else "")
             + f" Its probability among the forms tried is {probability_text(best.probability)}."
+            + (
+                ""
+                if math.isnan(best.goodness_of_fit)
+                else f" Goodness of fit: {probability_text(best.goodness_of_fit)}."
+            )
         ),
         *([Heading("To be wary of"), Bullets(tuple(wary))] if wary else []),
         series,
