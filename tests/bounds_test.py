@@ -80,6 +80,20 @@ def test_signs_are_kept_where_a_form_can_be_written_in_two_ways(series):
     assert found.best.r2[0] > 0.99 and len(found.labels) == 1
 
 
+def test_a_form_that_is_known_needs_few_points(tmp_path, capsys):
+    """Six points of a second-order reaction (k = 2.589)."""
+    t = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5])
+    file, out = tmp_path / "six.csv", tmp_path / "picture.png"
+    c = 2.0 / (1 + 2.589 * 2.0 * t)
+    np.savetxt(file, np.column_stack([t, c]), delimiter=",", header="t,c", comments="")
+    assert command.main([str(file)]) == 2
+    assert "fewer of a law whose form is known (--form)" in capsys.readouterr().err
+    assert command.main([str(file), "--form", "-k*y**2", "--out", str(out)]) == 0
+    assert "k = 2.589" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="at least 3 points are needed"):
+        discover(t[:2], c[:2], constants="own", law="-k*y**2")
+
+
 # --- the command -----------------------------------------------------------------
 
 

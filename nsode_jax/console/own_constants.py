@@ -13,6 +13,9 @@ from nsode_jax.console.terminal import Progress, remark
 from nsode_jax.search.effort import SOURCES
 from nsode_jax.tables.table import Measurements
 
+_FEWEST = 3
+"""Points of a series whose form is known: of how many constants is seen when it is read."""
+
 
 def run(options: argparse.Namespace) -> int:
     """As `scalar.run`."""
@@ -100,7 +103,7 @@ def _read(options: argparse.Namespace) -> Measurements:
     if options.constants == "own":
         read = read_several(options, "--constants own")
     else:
-        read = read_series(options)
+        read = read_series(options, _FEWEST)
         if len(read.trajectories) > 1:
             raise InputError(
                 f"--form for {len(read.trajectories)} series takes --constants own, with --shared "

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from nsode_jax.console.arguments import PROGRAM, InputError
 from nsode_jax.console.output import Output, output_of, write
 from nsode_jax.console.terminal import Progress, columns, remark
-from nsode_jax.dynamics.trajectory import Trajectory, count
+from nsode_jax.dynamics.trajectory import MIN_POINTS, Trajectory, count
 
 # JAX and the model are imported only once the input is known to be good, so that
 # a mistyped file name is answered at once.
@@ -84,12 +84,12 @@ def read_several(options: argparse.Namespace, asked: str) -> Measurements:
     return read
 
 
-def read_series(options: argparse.Namespace) -> Measurements:
-    """The series of the file."""
+def read_series(options: argparse.Namespace, fewest: int = MIN_POINTS) -> Measurements:
+    """The series of the file, with so many points in all at least."""
     start, end = getattr(options, "from"), options.to
     reading = ("time", "value", "series", "replicates", "decimal", "thousands", "sigma")
     chosen = {name: getattr(options, name) for name in reading}
-    return read_measurements(options.file, **chosen, start=start, end=end)
+    return read_measurements(options.file, **chosen, start=start, end=end, fewest=fewest)
 
 
 def announce(read: Measurements) -> None:

@@ -23,7 +23,7 @@ from nsode_jax.discovery.pipeline import (
     work_of,
 )
 from nsode_jax.discovery.series import read_series
-from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.dynamics.trajectory import MIN_POINTS, Trajectory
 from nsode_jax.fitting.bounds import Bounds
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import USER, Origin
@@ -44,6 +44,8 @@ from nsode_jax.selection.score import (
 )
 
 _MOST_POINTS_EACH = 200
+_MORE = 2
+"""Points beyond as many as constants, for the first value and the noise."""
 
 
 def discover_own_constants(
@@ -97,8 +99,12 @@ def discover_own_constants(
         _refuse_search(effort, sources, weights, restriction)
     elif bounds:
         raise ValueError("bounds are for a law whose constants are named: give it too")
-    trajectories, notes = read_series(t, y, sigma, _MOST_POINTS_EACH * len(y))
-    if len(trajectories) < 2 and law is None:
+    formula, fewest = None, MIN_POINTS
+    if law is not None:
+        formula = _named(law)
+        fewest = min(fewest, len(formula.names) + _MORE)
+    trajectories, notes = read_series(t, y, sigma, _MOST_POINTS_EACH * len(y), fewest)
+    if len(trajectories) < 2 and formula is None:
         raise ValueError("constants of their own take several series; there is one")
     names = tuple(map(str, range(1, len(trajectories) + 1))) if labels is None else tuple(labels)
     if len(names) != len(trajectories):
@@ -106,8 +112,8 @@ def discover_own_constants(
     together, more = judged_by_their_errors(Dataset.of(trajectories))
     given = [Dataset((series,)) for series in together]
     tried: tuple[str, ...] = ()
-    if law is not None:
-        found = [_given_law(law, given, bounds or {}, seed)]
+    if formula is not None:
+        found = [_given_law(formula, given, bounds or {}, seed)]
     else:
         asked = sources_named(sources, weights, work_of(effort, None, None), restriction)
         found, tried = searched(given, asked, restriction, seed, progress)
@@ -143,16 +149,25 @@ def _refuse_search(
             raise ValueError(f"{name} is of a search, and nothing is searched with a known law")
 
 
+def _named(law: str) -> NamedFormula:
+    """The formula of a known law.
+
+    Raises:
+      ValueError: if it cannot be read, or its constants have no names.
+    """
+    formula = NamedFormula.parse(law)
+    if not formula.names:
+        raise ValueError(f"name the constants of the law, such as r*y*(1 - y/K), not {law}")
+    return formula
+
+
 def _given_law(
-    law: str,
+    formula: NamedFormula,
     given: Sequence[Dataset],
     bounds: Mapping[str, tuple[float | None, float | None]],
     seed: int,
 ) -> Found:
     """The fit of a known law."""
-    formula = NamedFormula.parse(law)
-    if not formula.names:
-        raise ValueError(f"name the constants of the law, such as r*y*(1 - y/K), not {law}")
     within = Bounds.of(bounds, formula.names)
     forms = [data_form(data) for data in given]
     starts = constants_of(formula, given, forms, seed, within)
