@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nsode_jax.console.arguments import PROGRAM, InputError, of_systems, refuse
 from nsode_jax.console.output import output_of, write
-from nsode_jax.console.scalar import announce, errors_of, read_series, read_several
+from nsode_jax.console.scalar import announce, as_given, errors_of, read_series, read_several
 from nsode_jax.console.terminal import Progress, remark
 from nsode_jax.search.effort import SOURCES
 from nsode_jax.tables.table import Measurements
@@ -33,8 +33,7 @@ def run(options: argparse.Namespace) -> int:
     keep_compiled_programs()
     try:
         found = discover_own_constants(
-            [series.t for series in read.trajectories],
-            [series.y for series in read.trajectories],
+            *as_given(read.trajectories),
             labels=read.labels,
             law=options.form,
             shared=options.shared,

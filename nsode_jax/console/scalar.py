@@ -144,7 +144,7 @@ def _discover(read: Measurements, options: argparse.Namespace) -> Discovery | No
     keep_compiled_programs()
     try:
         discovery = discover(
-            *_as_given(read.trajectories),
+            *as_given(read.trajectories),
             sigma=errors_of(read.trajectories),
             limits=read.limits if any(limit.t.size for limit in read.limits) else (),
             progress=progress,
@@ -169,7 +169,7 @@ def options_of(options: argparse.Namespace) -> dict[str, Any]:
     return {"candidates": options.laws} | {name: getattr(options, name) for name in alike}
 
 
-def _as_given(trajectories: Sequence[Trajectory]) -> tuple:
+def as_given(trajectories: Sequence[Trajectory]) -> tuple:
     """Times and values as `discover` takes them: of one series, or lists of several."""
     if len(trajectories) == 1:
         return trajectories[0].t, trajectories[0].y

@@ -266,7 +266,7 @@ class FormResult:
         return tuple(label for label, ok in zip(self.labels, solved, strict=True) if not ok)
 
     @property
-    def pressed(self) -> tuple[str, ...]:
+    def remarks_on_bounds(self) -> tuple[str, ...]:
         """A sentence for each constant of the best form that is at its bound in some series."""
         sentences = []
         for name, at_bound in zip(self.best.names, self.best.pressed.T, strict=True):
@@ -324,5 +324,5 @@ def best_form_text(found: FormResult) -> str:
         )
     if found.conspicuous:
         rest.append(f"explained worse than the others: {', '.join(found.conspicuous[:SHOWN])}")
-    rest += found.pressed
+    rest += found.remarks_on_bounds
     return "\n".join([*lines, *(f"  {line}" for line in rest)])
