@@ -44,7 +44,7 @@ def _command(options: argparse.Namespace) -> ModuleType:
     """The command for what is asked."""
     if options.each:
         return each
-    if options.constants == "own":
+    if options.constants == "own" or options.form is not None:
         return own_constants
     return system if is_system(options) else scalar
 

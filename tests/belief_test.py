@@ -5,6 +5,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from nsode_jax.discovery import Discovery
+from nsode_jax.discovery.own_constants import discover_own_constants
 from nsode_jax.discovery.pipeline import discover
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.selection.belief import NO_LAWS, believing, in_force, log_prior, written_log_prior
@@ -108,3 +109,19 @@ def test_a_bad_table_is_refused_in_one_line(tmp_path, series, text, message):
 def test_a_missing_table_is_refused(tmp_path, series):
     with pytest.raises(CatalogueError, match="cannot read named laws from .*: No such file"):
         discover(*series, named_laws=tmp_path / "laws.toml", **QUICK)
+
+
+def test_forms_for_many_series_have_names_of_ones_own(table):
+    t = np.linspace(0.0, 2.0, 25)
+    rng = np.random.default_rng(0)
+    values = []
+    for k, b in ((0.8, 0.05), (0.6, 0.08), (1.0, 0.03)):
+        solved = solve_ivp(
+            lambda _, y, k=k, b=b: -k * np.sqrt(y) - b * y**3, (0, 2), [3.0], t_eval=t, rtol=1e-9
+        )
+        values.append(solved.y[0] * (1 + 0.005 * rng.standard_normal(t.size)))
+    found = discover_own_constants(
+        t, values, named_laws=table, effort="fast", sources=QUICK["sources"]
+    )
+    assert found.best.name == "leaking barrel"
+    assert set(found.best.formula.names) == {"k", "b"}

@@ -59,3 +59,15 @@ def test_a_law_that_does_not_predict():
     assert "an error 20 times its residual" in said
     (said,) = diagnose([dataclasses.replace(best, held_out_rms=np.inf)], DATA)
     assert "has no solution there" in said
+
+
+def test_series_that_constants_in_common_do_not_explain():
+    t = np.linspace(0.0, 4.0, 12)
+    rng = np.random.default_rng(0)
+    values = [3.0 * np.exp(-rate * t) + 0.1 * rng.normal(size=t.size) for rate in (0.4, 0.5, 0.7)]
+    best = Candidate(
+        Expression.from_infix("-0.52*y"), (2.9, 3.0, 3.1), (0.0,) * 3, 0.97, 0.2, 0.0,
+        probability=0.95, covariance=np.diag([1e-6]),
+    )  # fmt: skip
+    said = diagnose([best], [Trajectory(t, y) for y in values])
+    assert any("--constants own" in sentence for sentence in said)

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from nsode_jax import discover as command
-from nsode_jax.discovery import Discovery, discover_each
+from nsode_jax.discovery import Discovery, discover_each, pipeline
 from nsode_jax.discovery import each as module
 from nsode_jax.discovery.each import EachError, result_file
+from nsode_jax.discovery.pipeline import DiscoveryError
+from nsode_jax.dynamics.limits import Limits
 
 T = np.linspace(0.0, 4.0, 20)
 OPTIONS = {"effort": "fast", "sources": ("named laws",)}
@@ -100,3 +102,30 @@ def test_the_command(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "laws for 2 of 2 series" in printed and "2  " in printed
     assert {"A1.json", "A2.json", "laws.csv"} <= {path.name for path in out.iterdir()}
+
+
+def test_errors_and_limits_of_each_series_count(tmp_path):
+    t, y = decay(0.5)
+    noise = 0.1 * np.random.default_rng(0).normal(size=t.size)
+    limits = Limits(np.array([5.0]), np.array([0.5]), np.array([True]))
+    series = {"a": (t, y + noise, np.full(t.size, 0.1), limits), "b": (t, y + noise, None, None)}
+    table = discover_each(series, tmp_path, processes=1, **OPTIONS)
+    assert (table["error"] == "").all()
+    known, unknown = (Discovery.load(result_file(tmp_path, label)).best for label in series)
+    assert 0.01 < known.goodness_of_fit < 0.99 and np.isnan(unknown.goodness_of_fit)
+    # Without them the results would be others.
+    with pytest.raises(EachError, match="results of other options"):
+        discover_each({"a": (t, y + noise)}, tmp_path, processes=1, **OPTIONS)
+
+
+def test_limits_reach_the_search_of_each_series(tmp_path, monkeypatch):
+    given = []
+
+    def watched(t, y, **options):
+        given.append(options)
+        raise DiscoveryError("watched")
+
+    monkeypatch.setattr(pipeline, "discover", watched)
+    limits = Limits(np.array([5.0]), np.array([0.5]), np.array([True]))
+    discover_each({"a": (*decay(0.5), 0.1, limits), "b": decay(0.5)}, tmp_path, processes=1)
+    assert given == [{"sigma": 0.1, "limits": (limits,)}, {}]

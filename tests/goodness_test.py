@@ -9,7 +9,7 @@ from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.goodness import lack_of_fit
+from nsode_jax.fitting.goodness import constants_differ, lack_of_fit
 from nsode_jax.fitting.trajectory_fitting import fit_trajectories, linearized
 
 LAW = Expression.from_infix("0.6*y - 0.06*y**2")
@@ -70,3 +70,39 @@ def test_a_discovery_says_what_the_replicates_tell():
     assert 0.01 < found.best.goodness_of_fit <= 1
     (note,) = [note for note in found.notes if "times that they share" in note]
     assert "it accounts for" in note and "goodness of fit" in str(found)
+
+
+# --- constants of each series' own -----------------------------------------------
+
+
+def _several(rates, noise, seed, sigma=None):
+    """Decays from 3 with such rates, and the fit of one rate to them."""
+    rng = np.random.default_rng(seed)
+    t = np.linspace(0.0, 4.0, 12)
+    values = [3.0 * np.exp(-rate * t) + noise * rng.normal(size=t.size) for rate in rates]
+    data = Dataset.of([Trajectory(t, y, None, sigma) for y in values])
+    fit = fit_trajectories(data, Expression.from_infix("-0.55*y"), [3.0] * len(rates), Origin(""))
+    return data, linearized(data, fit)
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_series_of_one_law_differ_as_seldom_as_stated(known):
+    noise, alarms = 0.1, []
+    for seed in range(200):
+        data, linear = _several([0.5, 0.5, 0.5], noise, seed, noise if known else None)
+        alarms.append(constants_differ(linear, [12] * 3, noise / data.spread if known else None))
+    # Of 200 probabilities that are even in (0, 1), as many are below 0.1 once in 10,000.
+    assert np.mean(np.array(alarms) < 0.1) < 0.19
+    assert 0.35 < np.mean(alarms) < 0.65
+
+
+def test_series_with_rates_of_their_own_differ():
+    _, linear = _several([0.4, 0.5, 0.7], 0.1, 0)
+    assert constants_differ(linear, [12] * 3) < 1e-4
+
+
+def test_one_series_and_clean_data_cannot_differ():
+    _, linear = _several([0.5], 0.1, 0)
+    assert np.isnan(constants_differ(linear, [12]))
+    _, linear = _several([0.5, 0.5], 0.0, 0)
+    assert np.isnan(constants_differ(linear, [12] * 2))

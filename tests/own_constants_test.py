@@ -231,7 +231,7 @@ def test_what_cannot_be_done_is_refused(options, message):
 
 def test_one_series_has_none_of_its_own():
     with pytest.raises(ValueError, match="several series"):
-        discover(TIMES, [plate(1)[2][0]], constants="own", law="r*y")
+        discover(TIMES, [plate(1)[2][0]], constants="own")
 
 
 # --- the command -------------------------------------------------------------------
@@ -255,10 +255,36 @@ def test_a_plate_in_one_command(tmp_path, capsys):
     assert "A1" in (out / "report.md").read_text()
 
 
+def test_known_errors_judge_all_series_and_widen_no_interval():
+    """Half the true errors claimed: chi-squared contradicts, and errors are as claimed."""
+    r, k, _ = plate(24)
+    clean = [logistic(*one, 0.05) for one in zip(r, k, strict=True)]
+    values = [y + 0.02 * np.random.default_rng(i).normal(size=y.size) for i, y in enumerate(clean)]
+    found = discover_own_constants(TIMES, values, law="r*y*(1 - y/K)", sigma=0.02)
+    assert 0.001 < found.best.goodness_of_fit < 0.999 and "goodness of fit" in str(found)
+    bad = discover_own_constants(TIMES, values, law="r*y*(1 - y/K)", sigma=0.01)
+    assert bad.best.goodness_of_fit < 1e-6
+    ratio = bad.best.standard_errors / found.best.standard_errors
+    assert ratio == pytest.approx(0.5, rel=0.01)
+    low, high = np.moveaxis(found.best.confidence_intervals, -1, 0)
+    true = np.stack([r, k], axis=1)
+    # Of 48 intervals that hold 95% of true values, fewer than 40 do so once in 10,000.
+    assert 40 <= ((low < true) & (true < high)).sum()
+
+
+def test_limits_are_refused_where_they_would_not_count(tmp_path, capsys):
+    file = tmp_path / "limits.csv"
+    columns = "\n".join(f"{t},{3 * np.exp(-t / 2):.3g},{2 * np.exp(-t / 2):.3g}" for t in range(9))
+    file.write_text(f"t,a,b\n{columns}\n9,<0.1,<0.1\n")
+    asked = ["--replicates", "--constants", "own", "--form=-k*y"]
+    assert command.main([str(file), *asked]) == 2
+    assert "limits such as <0.1" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["--shared", "K"], "go with --constants own"),
+        (["--shared", "K"], "goes with --constants own"),
         (["--constants", "own"], "takes several series"),
         (["--constants", "own", "--robust"], "--robust is for one law with common constants"),
         (["--constants", "own", "--order", "2"], "--order 2 is for one law with common constants"),

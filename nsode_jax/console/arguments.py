@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +11,11 @@ from nsode_jax.search.effort import EFFORTS, SOURCES
 
 PROGRAM = "nsode_jax.discover"
 
-_FORMULAS = ("--known", "--try", "--form")
+_FORMULAS = ("--known", "--try", "--form", "--bounds")
+_BOUND = re.compile(
+    r"(?:(?P<low>[^<>=]+)<=?)?\s*(?P<name>[A-Za-z_]\w*)\s*(?:(?P<sign>[<>])=?(?P<high>[^<>=]+))?",
+    re.ASCII,
+)
 
 
 class InputError(Exception):
@@ -34,8 +39,10 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         raise InputError("--sources network with --beams 0 --samples 0 leaves no law to try")
     if options.known is not None and options.sources == ("network",) and not options.laws:
         raise InputError("--known needs another source than the network, which knows whole laws")
-    if options.constants != "own" and (options.shared or options.form):
-        raise InputError("--shared and --form go with --constants own")
+    if options.constants != "own" and options.shared:
+        raise InputError("--shared goes with --constants own")
+    if options.bounds and options.form is None:
+        raise InputError("--bounds goes with --form, where the constants have names")
     if options.processes is not None and not options.each:
         raise InputError("--processes goes with --each")
     return options
@@ -137,7 +144,15 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--form",
         metavar="FORMULA",
-        help="with --constants own: the form, if it is known, such as r*y*(1 - y/K)",
+        help="the form, if it is known, such as r*y*(1 - y/K), of one series, or of several with "
+        "--constants own; nothing is searched then",
+    )
+    add(
+        "--bounds",
+        type=_bounds,
+        default={},
+        metavar="BOUNDS",
+        help="with --form: where its constants may be, such as 'K > 0, 0 < r < 5'",
     )
     add(
         "--sigma",
@@ -271,6 +286,29 @@ def _whole(low: int, high: int):
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _bounds(text: str) -> dict[str, tuple[float | None, float | None]]:
+    """Of constants, by their names: K > 0, 0 < r < 5."""
+    found: dict[str, tuple[float | None, float | None]] = {}
+    for part in filter(None, map(str.strip, text.split(","))):
+        match = _BOUND.fullmatch(part)
+        try:
+            if match is None or not (match["low"] or match["high"]):
+                raise ValueError
+            low, high = (None if end is None else float(end) for end in match.group("low", "high"))
+            if match["sign"] == ">":
+                if low is not None:
+                    raise ValueError
+                low, high = high, None
+        except ValueError:
+            raise argparse.ArgumentTypeError(
+                f"{part!r} is no bound such as K > 0 or 0 < r < 5"
+            ) from None
+        if match["name"] in found:
+            raise argparse.ArgumentTypeError(f"{match['name']} stands twice; write 0 < r < 5")
+        found[match["name"]] = low, high
+    return found
 
 
 def _sources(text: str) -> tuple[str, ...]:

@@ -20,8 +20,8 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("--each takes --out, a folder for the results")
     refuse(
         {
-            "--sigma": options.sigma is not None,
             "--constants own": options.constants == "own",
+            "--form": options.form is not None,
             **of_systems(options),
         },
         "does not go with --each",
@@ -33,7 +33,8 @@ def run(options: argparse.Namespace) -> int:
     from nsode_jax.discovery.each import TABLE, EachError, discover_each
 
     series = {
-        label: (one.t, one.y) for label, one in zip(read.labels, read.trajectories, strict=True)
+        label: (one.t, one.y, one.errors, limits if limits.t.size else None)
+        for label, one, limits in zip(read.labels, read.trajectories, read.limits, strict=True)
     }
     try:
         table = discover_each(

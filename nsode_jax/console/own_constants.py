@@ -1,4 +1,4 @@
-"""The command for many series whose law has constants of each series' own."""
+"""The command for many series whose law has constants of each series' own, and for a known form."""
 
 from __future__ import annotations
 
@@ -8,26 +8,19 @@ from pathlib import Path
 
 from nsode_jax.console.arguments import PROGRAM, InputError, of_systems, refuse
 from nsode_jax.console.output import output_of, write
-from nsode_jax.console.scalar import read_several
+from nsode_jax.console.scalar import announce, as_given, errors_of, read_series, read_several
 from nsode_jax.console.terminal import Progress, remark
+from nsode_jax.search.effort import SOURCES
+from nsode_jax.tables.table import Measurements
+
+_FEWEST = 3
+"""Points of a series whose form is known: of how many constants is seen when it is read."""
 
 
 def run(options: argparse.Namespace) -> int:
     """As `scalar.run`."""
-    refuse(
-        {
-            "--try": bool(options.laws),
-            "--robust": options.robust,
-            "--known": options.known is not None,
-            "--named-laws": options.named_laws is not None,
-            "--sigma": options.sigma is not None,
-            "--beams": options.beams is not None,
-            "--samples": options.samples is not None,
-            **of_systems(options),
-        },
-        "is for one law with common constants",
-    )
-    read = read_several(options, "--constants own")
+    _refuse(options)
+    read = _read(options)
     output = output_of(options.file, options.out)
     progress = Progress(sys.stderr)
     progress("loading")
@@ -40,17 +33,19 @@ def run(options: argparse.Namespace) -> int:
     keep_compiled_programs()
     try:
         found = discover_own_constants(
-            [series.t for series in read.trajectories],
-            [series.y for series in read.trajectories],
+            *as_given(read.trajectories),
             labels=read.labels,
             law=options.form,
             shared=options.shared,
+            bounds=options.bounds,
+            sigma=errors_of(read.trajectories),
             effort=options.effort,
             sources=options.sources,
             weights=options.weights,
             operators=options.operators,
             max_symbols=options.max_symbols,
             zero_at_zero=options.zero_at_zero,
+            named_laws=options.named_laws,
             seed=options.seed,
             progress=progress,
         )
@@ -75,3 +70,50 @@ def run(options: argparse.Namespace) -> int:
         ),
     )
     return 0
+
+
+def _refuse(options: argparse.Namespace) -> None:
+    refuse(
+        {
+            "--try": bool(options.laws),
+            "--robust": options.robust,
+            "--known": options.known is not None,
+            "--beams": options.beams is not None,
+            "--samples": options.samples is not None,
+            **of_systems(options),
+        },
+        "is for one law with common constants",
+    )
+    if options.form is not None:
+        refuse(
+            {
+                "--effort": options.effort != "default",
+                "--sources": options.sources != SOURCES,
+                "--weights": options.weights != "small",
+                "--operators": options.operators is not None,
+                "--max-symbols": options.max_symbols is not None,
+                "--zero-at-zero": options.zero_at_zero,
+                "--named-laws": options.named_laws is not None,
+            },
+            "is of a search, and with --form nothing is searched",
+        )
+
+
+def _read(options: argparse.Namespace) -> Measurements:
+    """The series of the file, several but for a form that is known."""
+    if options.constants == "own":
+        read = read_several(options, "--constants own")
+    else:
+        read = read_series(options, _FEWEST)
+        if len(read.trajectories) > 1:
+            raise InputError(
+                f"--form for {len(read.trajectories)} series takes --constants own, with --shared "
+                "for constants that are the same in all"
+            )
+        announce(read)
+    if any(limit.t.size for limit in read.limits):
+        raise InputError(
+            "limits such as <0.1 are used for one law with common constants only; leave those "
+            "cells empty, or their rows out"
+        )
+    return read

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from nsode_jax.console.arguments import PROGRAM, InputError
 from nsode_jax.console.output import Output, output_of, write
 from nsode_jax.console.terminal import Progress, columns, remark
-from nsode_jax.dynamics.trajectory import Trajectory, count
+from nsode_jax.dynamics.trajectory import MIN_POINTS, Trajectory, count
 
 # JAX and the model are imported only once the input is known to be good, so that
 # a mistyped file name is answered at once.
@@ -37,9 +37,7 @@ def run(options: argparse.Namespace) -> int:
     read = read_series(options)
     notes, names = read.notes, read.names
     output = output_of(options.file, options.out)
-    for note in notes:
-        print(remark("note", note))
-    print(what_was_read(read), flush=True)
+    announce(read)
     discovery = _discover(read, options)
     if discovery is None:
         return 1
@@ -79,18 +77,23 @@ def read_several(options: argparse.Namespace, asked: str) -> Measurements:
             f"{asked} takes several series: name the column that tells them apart (--series), or "
             "take each column of values for one (--replicates)"
         )
-    for note in read.notes:
-        print(remark("note", note))
-    print(what_was_read(read), flush=True)
+    announce(read)
     return read
 
 
-def read_series(options: argparse.Namespace) -> Measurements:
-    """The series of the file."""
+def read_series(options: argparse.Namespace, fewest: int = MIN_POINTS) -> Measurements:
+    """The series of the file, with so many points in all at least."""
     start, end = getattr(options, "from"), options.to
     reading = ("time", "value", "series", "replicates", "decimal", "thousands", "sigma")
     chosen = {name: getattr(options, name) for name in reading}
-    return read_measurements(options.file, **chosen, start=start, end=end)
+    return read_measurements(options.file, **chosen, start=start, end=end, fewest=fewest)
+
+
+def announce(read: Measurements) -> None:
+    """Says what was read, and what of it was not as usual."""
+    for note in read.notes:
+        print(remark("note", note))
+    print(what_was_read(read), flush=True)
 
 
 def what_was_read(read: Measurements) -> str:
@@ -161,8 +164,8 @@ def find(read: Measurements, progress: Callable[..., None], **options: Any) -> D
 
     keep_compiled_programs()
     discovery = discover(
-        *_as_given(read.trajectories),
-        sigma=_errors(read.trajectories),
+        *as_given(read.trajectories),
+        sigma=errors_of(read.trajectories),
         limits=read.limits if any(limit.t.size for limit in read.limits) else (),
         progress=progress,
         **options,
@@ -178,14 +181,14 @@ def options_of(options: argparse.Namespace) -> dict[str, Any]:
     return {"candidates": options.laws} | {name: getattr(options, name) for name in alike}
 
 
-def _as_given(trajectories: Sequence[Trajectory]) -> tuple:
+def as_given(trajectories: Sequence[Trajectory]) -> tuple:
     """Times and values as `discover` takes them: of one series, or lists of several."""
     if len(trajectories) == 1:
         return trajectories[0].t, trajectories[0].y
     return [series.t for series in trajectories], [series.y for series in trajectories]
 
 
-def _errors(trajectories: Sequence[Trajectory]) -> Any:
+def errors_of(trajectories: Sequence[Trajectory]) -> Any:
     """Known errors of measurement as `discover` takes them."""
     if len(trajectories) == 1:
         return trajectories[0].errors

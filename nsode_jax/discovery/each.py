@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 OPTIONS, TABLE = "options.json", "laws.csv"
 
-_Task = tuple[str, Any, Any]
-"""Label, times, values."""
+_Task = tuple[Any, ...]
+"""Label, times, values, and what else is given of the series."""
 
 _Outcome = tuple[str, str]
 """Label, and what went wrong; empty if nothing did."""
@@ -33,7 +33,7 @@ class EachError(ValueError):
 
 
 def discover_each(
-    series: Mapping[str, tuple[Any, Any]],
+    series: Mapping[str, tuple[Any, ...]],
     folder: str | Path,
     *,
     processes: int | None = None,
@@ -44,7 +44,9 @@ def discover_each(
     """Finds a law of its own for each series; what is in the folder already is not done again.
 
     Args:
-      series: times and values, shapes [time], by label.
+      series: by label times and values, shapes [time]; then, if they are known, the errors of
+        measurement (`sigma` of `discover`) and values of which only a limit is known (`Limits`),
+        None for none.
       folder: where results go: a file `LABEL.json` for each series as it is done, which
         `Discovery.load` reads, and `laws.csv`.
       processes: that work side by side; by default as many as there are cores, 1 for none
@@ -52,7 +54,7 @@ def discover_each(
       beam_options: of an Apache Beam pipeline (extra `beam`) that does the work instead, such
         as `["--runner=DirectRunner"]`; the folder must be one that all workers can write to.
       progress: told the share of series that are done.
-      options: of `discover`, the same for all.
+      options: of `discover`, the same for all; `sigma` may be a number.
 
     Returns:
       A row per series, in their order: the best law, its name and customary parameters, R2,
@@ -98,10 +100,13 @@ def _discover_one(task: _Task, folder: Path, options: Mapping[str, Any]) -> _Out
     from nsode_jax.decoding.compiled import keep_compiled_programs
     from nsode_jax.discovery.pipeline import DiscoveryError, discover
 
-    label, t, y = task
+    label, t, y, *more = task
+    sigma, limits = (*more, None, None)[:2]
+    known = {} if sigma is None else {"sigma": sigma}
+    known |= {} if limits is None else {"limits": (limits,)}
     keep_compiled_programs()
     try:
-        discover(t, y, **options).save(result_file(folder, label))
+        discover(t, y, **{**options, **known}).save(result_file(folder, label))
     except (DiscoveryError, DiscoveryFileError, ValueError) as error:
         return label, " ".join(str(error).split())
     return label, ""
@@ -167,7 +172,7 @@ def _error_file(folder: Path, label: str) -> Path:
 
 
 def _prepare(
-    folder: Path, series: Mapping[str, tuple[Any, Any]], options: Mapping[str, Any]
+    folder: Path, series: Mapping[str, tuple[Any, ...]], options: Mapping[str, Any]
 ) -> None:
     """Makes the folder, or checks that it is of the same search."""
     if not series:
@@ -175,7 +180,13 @@ def _prepare(
     if not all(label.strip() for label in series):
         raise EachError("every series needs a label")
     folder.mkdir(parents=True, exist_ok=True)
-    asked = json.dumps(options, sort_keys=True, default=str)
+    # Results that knew of errors or of limits are other results.
+    known = {
+        what: True
+        for place, what in enumerate(("sigma", "limits"), start=2)
+        if any(len(given) > place and given[place] is not None for given in series.values())
+    }
+    asked = json.dumps({**options, **known}, sort_keys=True, default=str)
     file = folder / OPTIONS
     if not file.exists():
         write_atomically(file, asked.encode())

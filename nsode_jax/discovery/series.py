@@ -31,7 +31,11 @@ _FEWEST_EACH = 4
 
 
 def read_series(
-    t: Any, y: Any, sigma: Any = None, most_in_all: int = MAX_POINTS_IN_ALL
+    t: Any,
+    y: Any,
+    sigma: Any = None,
+    most_in_all: int = MAX_POINTS_IN_ALL,
+    fewest: int = MIN_POINTS,
 ) -> tuple[tuple[Trajectory, ...], tuple[str, ...]]:
     """Clean and not too long trajectories of what a user gives as times and values.
 
@@ -42,6 +46,7 @@ def read_series(
       sigma: standard deviations of the measurements: a number, an array [time], for several
         series a list of such; None if unknown.
       most_in_all: points to which several series together are reduced.
+      fewest: points that are needed, in all.
 
     Returns:
       The trajectories, and sentences about what was done to them and what to be
@@ -53,7 +58,7 @@ def read_series(
     if not _is_several(y):
         if _is_several(t):
             raise TrajectoryError("There are several series of times but one of values.")
-        trajectory, notes = _prepare(t, y, MAX_POINTS, sigma=sigma)
+        trajectory, notes = _prepare(t, y, MAX_POINTS, fewest, sigma)
         return (trajectory,), tuple(notes)
     errors = errors_of_series(sigma, len(y))
     times = list(t) if _is_several(t) else [t] * len(y)
@@ -61,22 +66,22 @@ def read_series(
         raise TrajectoryError(f"There are {len(times)} series of times but {len(y)} of values.")
     most = max(_MIN_POINTS_EACH, min(MAX_POINTS, most_in_all // len(y)))
     if len(y) == 1:
-        trajectory, notes = _prepare(times[0], y[0], MAX_POINTS, sigma=errors[0])
+        trajectory, notes = _prepare(times[0], y[0], MAX_POINTS, fewest, errors[0])
         return (trajectory,), tuple(notes)
     trajectories: list[Trajectory] = []
     places: dict[str, list[int]] = {}
     for number, (ti, yi, its) in enumerate(zip(times, y, errors, strict=True), start=1):
         try:
-            trajectory, its_notes = _prepare(ti, yi, most, _FEWEST_EACH, sigma=its)
+            trajectory, its_notes = _prepare(ti, yi, most, min(fewest, _FEWEST_EACH), its)
         except TrajectoryError as error:
             raise TrajectoryError(f"Series {number} of {len(y)}: {error}") from None
         trajectories.append(trajectory)
         for note in its_notes:
             places.setdefault(note, []).append(number)
     points = sum(map(len, trajectories))
-    if points < MIN_POINTS:
+    if points < fewest:
         raise TrajectoryError(
-            f"All series together have {count(points, 'usable point')}; at least {MIN_POINTS} are "
+            f"All series together have {count(points, 'usable point')}; at least {fewest} are "
             "needed."
         )
     return on_one_scale(trajectories), tuple(
@@ -101,7 +106,7 @@ def _is_several(values: Any) -> bool:
 
 
 def _prepare(
-    t: Any, y: Any, max_points: int, fewest: int = MIN_POINTS, sigma: Any = None
+    t: Any, y: Any, max_points: int, fewest: int, sigma: Any
 ) -> tuple[Trajectory, list[str]]:
     trajectory, cleaning_notes = clean(t, y, fewest, sigma)
     trajectory, thinning_notes = thin(trajectory, max_points)

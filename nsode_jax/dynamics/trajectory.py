@@ -325,9 +325,10 @@ def _not_numbers(what: str) -> TrajectoryError:
 def _require_enough(points: int, fewest: int, circumstance: str) -> None:
     if points < fewest:
         circumstance = f" {circumstance}" if circumstance else ""
+        known = ", or fewer of a law whose form is known (--form)" if fewest == MIN_POINTS else ""
         raise TrajectoryError(
             f"Only {count(points, 'usable point')}{circumstance}; at least {fewest} points "
-            "are needed."
+            f"are needed{known}."
         )
 
 

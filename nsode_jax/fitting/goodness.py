@@ -12,6 +12,7 @@ of fit.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,9 @@ from nsode_jax.fitting.trajectory_fitting import Linearized
 
 _FEWEST = 10
 """Degrees of freedom within shared times below which replicates tell too little."""
+
+_FEWEST_LEFT = 4
+"""Degrees of freedom below which series with constants of their own tell too little."""
 
 _SAME_TIME = 1e-9  # Of the span.
 
@@ -98,14 +102,62 @@ def lack_of_fit(
     if not shared.size or linear.rms < CLEAN:
         return None
     common = weights[:, None] * (group[:, None] == shared)
+    split = _split(linear, common)
+    if split.freedom < _FEWEST or not split.added:
+        return None
+    return LackOfFit(split.f_test, math.sqrt(split.rest / split.freedom), split.freedom)
+
+
+def constants_differ(
+    linear: Linearized, lengths: Sequence[int], sigma: float | None = None
+) -> float:
+    """Probability of series as different as these if the constants of the law are common to all.
+
+    To the constants and initial values of the fit the same constants for each series are added,
+    and the sum of squares that goes with them is compared with what is left (F test), or with
+    the known errors (chi-squared), to first order.
+
+    Args:
+      linear: the fit with common constants; its initial values come last.
+      lengths: number of observations of each series.
+      sigma: known standard deviation of an observation, relative to the spread of the data.
+
+    Returns:
+      NaN for one series, where too little is left to tell the noise, and for data too clean.
+    """
+    number = linear.jacobian.shape[1] - len(lengths)
+    if len(lengths) < 2 or not number or linear.rms < CLEAN:
+        return math.nan
+    which = np.repeat(np.arange(len(lengths)), lengths)
+    own = [linear.jacobian[:, :number] * (which == i)[:, None] for i in range(len(lengths))]
+    split = _split(linear, np.hstack(own))
+    if sigma is not None:
+        return float(stats.chi2.sf(split.gain / sigma**2, split.added))
+    if split.freedom < _FEWEST_LEFT or not split.added:
+        return math.nan
+    return split.f_test
+
+
+class _Split(NamedTuple):
+    """What more parameters would explain of the sum of squares, and what not."""
+
+    gain: float
+    added: int
+    rest: float
+    freedom: int
+
+    @property
+    def f_test(self) -> float:
+        """Probability of so large a gain by chance."""
+        ratio = self.gain / self.added / (self.rest / self.freedom)
+        return float(stats.f.sf(ratio, self.added, self.freedom))
+
+
+def _split(linear: Linearized, more: Float[np.ndarray, "observations more"]) -> _Split:
+    """By columns beside the Jacobian of a fit, to first order."""
     fitted = directions(linear.jacobian)
     residual = linear.residual - fitted @ (fitted.T @ linear.residual)
-    added = directions(common - fitted @ (fitted.T @ common))
+    added = directions(more - fitted @ (fitted.T @ more))
     freedom = residual.size - fitted.shape[1] - added.shape[1]
-    if freedom < _FEWEST or not added.shape[1]:
-        return None
     gain = float(np.sum((added.T @ residual) ** 2))
-    rest = float(residual @ residual) - gain
-    ratio = gain / added.shape[1] / (rest / freedom)
-    probability = float(stats.f.sf(ratio, added.shape[1], freedom))
-    return LackOfFit(probability, math.sqrt(rest / freedom), freedom)
+    return _Split(gain, added.shape[1], float(residual @ residual) - gain, freedom)

@@ -1,5 +1,5 @@
-"""Least squares of a few parameters: Levenberg and Marquardt's method, as MINPACK has it, and
-how well the parameters are determined."""
+"""Least squares of a few parameters: Levenberg and Marquardt's method, as MINPACK has it, within
+bounds a trust region's; and how well the parameters are determined."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ def minimized(
     *,
     tolerance: float,
     iterations: int,
+    bounds: tuple[Float[np.ndarray, " parameters"], Float[np.ndarray, " parameters"]] | None = None,
 ) -> bool:
     """Whether the method met its tolerance; the functions keep the best that they were given.
 
@@ -28,12 +29,15 @@ def minimized(
       start: where to begin.
       tolerance: relative, of the sum of squares and of the parameters.
       iterations: most evaluations of the residual.
+      bounds: the least and the greatest value of each parameter, if they have any; the start is
+        within.
     """
     result = least_squares(
         residual,
         start,
         jac=jacobian,  # pyright: ignore[reportArgumentType]
-        method="lm",
+        method="lm" if bounds is None else "trf",
+        bounds=(-np.inf, np.inf) if bounds is None else bounds,
         x_scale="jac",
         ftol=tolerance,
         xtol=tolerance,

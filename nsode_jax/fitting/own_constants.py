@@ -6,6 +6,7 @@ Without shared constants every series is a fit by itself. With some, all are fit
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Sequence
 
@@ -14,6 +15,7 @@ from jaxtyping import Bool, Float, Int
 from scipy.optimize import least_squares
 
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.fitting.bounds import Bounds
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.minpack import root_of_inverse
 from nsode_jax.fitting.trajectory_fitting import (
@@ -29,6 +31,9 @@ LawOf = Callable[[Float[np.ndarray, " constants"]], Expression]
 
 _MOST_STEPS = 400_000
 """Of the solver, for one series."""
+
+KNOWN = 10**9
+"""Degrees of freedom of what is not estimated: Student's t is normal then."""
 
 _LEAST_FREEDOM = 3
 """Degrees of freedom below which a series does not tell its own noise."""
@@ -56,7 +61,8 @@ class OwnConstants:
         series has no solution, shape [series].
       covariances: of the constants of each series; NaN where the data do not determine
         them, shape [series, constants, constants].
-      freedom: degrees of freedom by which each series' noise was estimated, shape [series].
+      freedom: degrees of freedom by which each series' noise was estimated, `KNOWN` where that
+        was not needed, shape [series].
       converged: whether the fits met their tolerance, shape [series].
     """
 
@@ -80,6 +86,7 @@ def fit_own_constants(
     y0s: Sequence[float],
     shared: Bool[np.ndarray, " constants"] | None = None,
     stopping: Stopping = FULL,
+    bounds: Bounds | None = None,
 ) -> OwnConstants:
     """Fits constants and initial values so that the solutions meet the data.
 
@@ -90,16 +97,15 @@ def fit_own_constants(
       y0s: initial values to start from.
       shared: which constants are the same in all series; none if left out.
       stopping: tolerance and most iterations of the fits of single series.
+      bounds: of the constants, if they have any.
 
     Returns:
       The fit. With shared constants each series counts by the noise that it shows when it
-      is fitted alone; series that no solution meets take no part.
+      is fitted alone, or by its known errors; series that no solution meets take no part.
     """
     starts = _nonzero(starts)
-    alone = [
-        _alone(*one, law_of=law_of, stopping=stopping)
-        for one in zip(series, starts, y0s, strict=True)
-    ]
+    fit_alone = functools.partial(_alone, law_of=law_of, stopping=stopping, bounds=bounds)
+    alone = [fit_alone(*one) for one in zip(series, starts, y0s, strict=True)]
     # Where a fit went astray, the others know where to begin.
     errors = np.array([problem.best_rms for problem, _ in alone])
     usual = np.median(errors)
@@ -107,7 +113,7 @@ def fit_own_constants(
         good = [problem.best * problem.scale for problem, _ in alone if problem.best_rms <= usual]
         middle = np.median(good, axis=0)[:-1]
         for i in np.flatnonzero(~(errors <= _ASTRAY * usual)).tolist():
-            again = _alone(series[i], middle, y0s[i], law_of=law_of, stopping=stopping)
+            again = fit_alone(series[i], middle, y0s[i])
             if again[0].best_rms < alone[i][0].best_rms:
                 alone[i] = again
     problems = [problem for problem, _ in alone]
@@ -115,7 +121,7 @@ def fit_own_constants(
     shared = np.zeros(starts.shape[1], bool) if shared is None else shared
     noise = _noise(problems)
     if shared.any() and math.isfinite(usual):
-        problems, met = _together(series, law_of, problems, noise, shared)
+        problems, met = _together(series, law_of, problems, noise, shared, bounds)
         converged = [met and math.isfinite(problem.best_rms) for problem in problems]
     number = starts.shape[1]
     solved = np.array([math.isfinite(problem.best_rms) for problem in problems])
@@ -126,7 +132,7 @@ def fit_own_constants(
         y0s=final[:, number],
         residual_rms=np.array([problem.best_rms * problem.spread for problem in problems]),
         covariances=_covariances(problems, noise, shared),
-        freedom=np.array([problem.data.size - problem.best.size for problem in problems]),
+        freedom=np.array([_freedom(problem) for problem in problems]),
         converged=np.array(converged),
     )
 
@@ -138,10 +144,17 @@ def _nonzero(starts: Float[np.ndarray, "series constants"]) -> Float[np.ndarray,
 
 
 def _alone(
-    data: Dataset, start: np.ndarray, y0: float, *, law_of: LawOf, stopping: Stopping
+    data: Dataset,
+    start: np.ndarray,
+    y0: float,
+    *,
+    law_of: LawOf,
+    stopping: Stopping,
+    bounds: Bounds | None,
 ) -> tuple[Problem, bool]:
     """The fit of one series by itself, and whether it met its tolerance."""
-    problem = Problem(data, law_of, start, _MOST_STEPS)
+    start = start if bounds is None else bounds.reflected(start)
+    problem = Problem(data, law_of, start, _MOST_STEPS, bounds)
     try:
         for firsts in ([y0], [float(data.y[0])], problem.from_middles()):
             problem.residual(problem.start(firsts))
@@ -152,11 +165,19 @@ def _alone(
     return problem, False
 
 
+def _freedom(problem: Problem) -> int:
+    """Degrees of freedom by which the noise of a series is estimated."""
+    return problem.data.size - problem.best.size if problem.sigma is None else KNOWN
+
+
 def _noise(problems: Sequence[Problem]) -> Float[np.ndarray, " series"]:
     """Standard deviation of each series' noise, relative to its spread.
 
-    Of series with few points by all of them together, in units of y.
+    Known, or estimated; of series with few points by all of them together, in units of y.
     """
+    known = [problem.sigma for problem in problems]
+    if None not in known:
+        return np.array(known) / np.array([problem.spread for problem in problems])
     squares = np.array([problem.best_rms**2 * problem.data.size for problem in problems])
     freedom = np.array([problem.data.size - problem.best.size for problem in problems])
     spreads = np.array([problem.spread for problem in problems])
@@ -202,6 +223,17 @@ class _Together:
             values[columns] = problem.best
         return values
 
+    def bounds(
+        self,
+    ) -> tuple[Float[np.ndarray, " parameters"], Float[np.ndarray, " parameters"]]:
+        """Of the relative parameters; what is shared begins alike, so its scale is the same."""
+        size = self.columns[-1].max() + 1
+        low, high = np.full(size, -math.inf), np.full(size, math.inf)
+        for problem, columns in zip(self.problems, self.columns, strict=True):
+            if problem.bounds is not None:
+                low[columns], high[columns] = problem.bounds.relative(problem.scale)
+        return low, high
+
     def residual(self, parameters: Float[np.ndarray, " parameters"]) -> Float[np.ndarray, " all"]:
         parts = zip(self.problems, self.columns, self.noise, strict=True)
         return np.concatenate([p.residual(parameters[own]) / noise for p, own, noise in parts])
@@ -222,6 +254,7 @@ def _together(
     alone: Sequence[Problem],
     noise: Float[np.ndarray, " series"],
     shared: Bool[np.ndarray, " constants"],
+    bounds: Bounds | None,
 ) -> tuple[list[Problem], bool]:
     """All series with shared constants, from where each went alone.
 
@@ -231,9 +264,11 @@ def _together(
     number = shared.size
     constants = np.array([(problem.best * problem.scale)[:number] for problem in alone])
     constants[:, shared] = np.median(constants[:, shared], axis=0)
+    if bounds is not None:
+        constants = bounds.reflected(constants)
     problems = []
     for data, start, before in zip(series, constants, alone, strict=True):
-        problem = Problem(data, law_of, start)
+        problem = Problem(data, law_of, start, bounds=bounds)
         for y0 in (before.first_values(before.best), problem.from_middles()):
             problem.residual(problem.start(y0))
         problems.append(problem)
@@ -245,6 +280,7 @@ def _together(
         joint.residual,
         joint.start(),
         jac=joint.jacobian,  # pyright: ignore[reportArgumentType]
+        bounds=joint.bounds() if bounds is not None else (-math.inf, math.inf),
         x_scale="jac",
         ftol=_TOLERANCE,
         xtol=_TOLERANCE,

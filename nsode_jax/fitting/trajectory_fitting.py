@@ -13,6 +13,7 @@ from nsode_jax.dynamics import dop853
 from nsode_jax.dynamics.stack_machine import Program
 from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.expression import Expression, ExpressionError
+from nsode_jax.fitting.bounds import Bounds
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit, Origin
 from nsode_jax.fitting.minpack import minimized, root_of_inverse
@@ -185,16 +186,18 @@ class Problem:
         law_of: Callable[[Float[np.ndarray, " constants"]], Expression],
         constants: Float[np.ndarray, " constants"],
         steps: float = math.inf,
+        bounds: Bounds | None = None,
     ):
         """Args:
         data: the series; all follow the law.
         law_of: the law with given constants.
         constants: where those that are fitted begin, none of them 0.
         steps: of the solver, after which `BudgetSpent` is raised.
+        bounds: of the constants, which begin within.
         """
         self.trajectories, self.steps, self.whole = data.trajectories, steps, data.whole
-        self.law_of, self.constants = law_of, constants
-        self.spread = data.spread
+        self.law_of, self.constants, self.bounds = law_of, constants, bounds
+        self.spread, self.sigma = data.spread, data.sigma
         self.scale = np.concatenate([np.abs(constants), np.full(len(data), self.spread)])
         self.data, self.weights = data.y, data.weights
         self.atol = _SOLVER_TOLERANCE * data.size
@@ -300,6 +303,7 @@ class Problem:
             start,
             tolerance=stopping.tolerance,
             iterations=stopping.iterations,
+            bounds=None if self.bounds is None else self.bounds.relative(self.scale),
         )
 
     def _solve(

@@ -26,6 +26,10 @@ from nsode_jax.results.own_constants import FormResult
 
 _MOST_ROWS = 400
 _MOST_FORMS = 20
+_DIFFERENCES = (
+    "p is the probability of values as different as these if all series shared one; small values "
+    "say that the series differ. "
+)
 
 
 def write_report(
@@ -94,6 +98,7 @@ def _content(
         wary.append(f"No solution was found for: {', '.join(found.unexplained)}.")
     if found.conspicuous:
         wary.append(f"Explained worse than the others: {', '.join(found.conspicuous)}.")
+    wary += [f"{sentence}." for sentence in found.remarks_on_bounds]
     series, constants = pictures
     now = datetime.datetime.now(datetime.UTC)
     return [
@@ -101,16 +106,25 @@ def _content(
         Paragraph(
             f"y is {value_name}, t is {time_name}."
             + (f" This is {best.name}." if best.name else "")
-            + f" Its probability among the forms tried is {probability_text(best.probability)}."
+            + (
+                f" Its probability among the forms tried is {probability_text(best.probability)}."
+                if found.tried
+                else " This form was given; nothing was searched."
+            )
+            + (
+                ""
+                if math.isnan(best.goodness_of_fit)
+                else f" Goodness of fit: {probability_text(best.goodness_of_fit)}."
+            )
         ),
         *([Heading("To be wary of"), Bullets(tuple(wary))] if wary else []),
         series,
         Heading("Constants"),
         _compared(found),
         Paragraph(
-            "p is the probability of values as different as these if all series shared one; "
-            "small values say that the series differ. Intervals hold the true values with 95% "
-            "probability if the form is right and noise is independent."
+            (_DIFFERENCES if len(found.labels) > 1 else "")
+            + "Intervals hold the true values with 95% probability if the form is right and noise "
+            "is independent."
         ),
         constants,
         _each(found),

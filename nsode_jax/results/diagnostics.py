@@ -12,7 +12,7 @@ from nsode_jax.expressions.constants import is_plain
 from nsode_jax.fitting.beginning import odd_beginning
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit, Origin
-from nsode_jax.fitting.goodness import lack_of_fit
+from nsode_jax.fitting.goodness import constants_differ, lack_of_fit
 from nsode_jax.fitting.trajectory_fitting import Linearized, linearized
 from nsode_jax.results.formatting import probability_text, time_text
 from nsode_jax.results.result import Candidate
@@ -25,6 +25,9 @@ POOR_R2 = 0.9
 """Who explains less of the variance of the data explains them badly."""
 _UNCERTAIN = 0.5
 _BADLY = 5.0
+_DIFFERENT = 0.01
+"""Probability below which series are said to differ: so often, at most, of such that do not."""
+
 _BAD_FIT, _TOO_GOOD_FIT = 0.01, 0.99
 """Probabilities by chi-squared that are worth a word."""
 
@@ -46,6 +49,7 @@ def diagnose(
     linear = _linearized(best, data)
     times = np.concatenate([trajectory.t for trajectory in trajectories])
     of_data = (*_goodness(best, trajectories), *_replicates(best, data, linear, times))
+    of_data += _own_constants(data, linear)
     of_data += _lag(linear, times) if best.converged and not lag_known else ()
     if best.r2 < POOR_R2:
         return (*of_data, poor_fit(best.r2, "law", "law dy/dt = f(y)"))
@@ -115,6 +119,21 @@ def _replicates(
         f"{said}; that does not account for what the best law misses in all of them alike (test "
         f"for lack of fit, probability {probability_text(found.probability)}): the form is wrong, "
         "or something disturbed all series at once.",
+    )
+
+
+def _own_constants(data: Dataset, linear: Linearized | None) -> tuple[str, ...]:
+    """A word if constants that are common to all series do not explain them."""
+    if linear is None:
+        return ()
+    sigma = None if data.sigma is None else data.sigma / data.spread
+    probability = constants_differ(linear, [len(series) for series in data], sigma)
+    if not probability < _DIFFERENT:
+        return ()
+    return (
+        "The series differ by more than noise from one law with common constants (probability "
+        f"{probability_text(probability)}). If they are not replicates, they may follow one form "
+        'with constants of their own: --constants own (in Python constants="own").',
     )
 
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.stats
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.fitting.bounds import Bounds
 from nsode_jax.results import prediction
 from nsode_jax.results.formatting import aligned, probability_text, r2_text, value_with_error
 from nsode_jax.selection.named_formula import NamedFormula
@@ -92,6 +93,9 @@ class FormCandidate:
       origin: where the form comes from.
       converged: whether the fit of each series met its tolerance.
       shared: names of constants that are the same in all series.
+      bounds: within which the constants were to be; None for no such.
+      goodness_of_fit: probability of so bad a fit of all series if the form and the known
+        errors of measurement are right; NaN where they are unknown.
     """
 
     formula: NamedFormula
@@ -109,6 +113,8 @@ class FormCandidate:
     origin: str
     converged: np.ndarray
     shared: tuple[str, ...] = ()
+    bounds: Bounds | None = None
+    goodness_of_fit: float = math.nan
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -124,11 +130,21 @@ class FormCandidate:
     def confidence_intervals(self) -> Float[np.ndarray, "series constants 2"]:
         """(low, high) that hold the true values with 95% probability, by Student's t.
 
-        If the form is right, and noise independent.
+        If the form is right, and noise independent. They end where constants may not be.
         """
         quantile = scipy.stats.t.ppf((1 + _CONFIDENCE) / 2, np.maximum(self.freedom, 1))
         half = quantile[:, None] * self.standard_errors
-        return np.stack([self.constants - half, self.constants + half], axis=-1)
+        ends = np.stack([self.constants - half, self.constants + half], axis=-1)
+        if self.bounds is None:
+            return ends
+        return np.clip(ends, self.bounds.low[:, None], self.bounds.high[:, None])
+
+    @property
+    def pressed(self) -> Bool[np.ndarray, "series constants"]:
+        """Which constants are at a bound: without it the data would have them beyond."""
+        if self.bounds is None:
+            return np.zeros(self.constants.shape, bool)
+        return self.bounds.pressed(self.constants, self.standard_errors)
 
     def law(self, series: int) -> Expression:
         """f of one series, by its number from 0.
@@ -250,6 +266,21 @@ class FormResult:
         return tuple(label for label, ok in zip(self.labels, solved, strict=True) if not ok)
 
     @property
+    def remarks_on_bounds(self) -> tuple[str, ...]:
+        """A sentence for each constant of the best form that is at its bound in some series."""
+        sentences = []
+        for name, at_bound in zip(self.best.names, self.best.pressed.T, strict=True):
+            if at_bound.any():
+                which = [label for label, is_at in zip(self.labels, at_bound) if is_at]
+                more = f" and {len(which) - SHOWN} more" if len(which) > SHOWN else ""
+                where = f" for {', '.join(which[:SHOWN])}{more}" if len(self.labels) > 1 else ""
+                sentences.append(
+                    f"{name} is pressed against its bound{where}: the data would have it beyond, "
+                    "and its error, as if it were free, says little"
+                )
+        return tuple(sentences)
+
+    @property
     def conspicuous(self) -> tuple[str, ...]:
         """Labels of series whose relative residual is far above the usual one."""
         left = 1 - self.best.r2
@@ -284,6 +315,8 @@ def best_form_text(found: FormResult) -> str:
         shared = ", the same in all series" if compared.name in best.shared else ""
         lines.append(f"  {compared}{shared}{meaning}")
     rest = [f"R²: median {r2_text(float(np.median(best.r2)))}, least {r2_text(best.r2.min())}"]
+    if not math.isnan(best.goodness_of_fit):
+        rest.append(f"goodness of fit {probability_text(best.goodness_of_fit)}")
     if found.unexplained:
         rest.append(
             f"no solution for {len(found.unexplained)} series: "
@@ -291,4 +324,5 @@ def best_form_text(found: FormResult) -> str:
         )
     if found.conspicuous:
         rest.append(f"explained worse than the others: {', '.join(found.conspicuous[:SHOWN])}")
+    rest += found.remarks_on_bounds
     return "\n".join([*lines, *(f"  {line}" for line in rest)])

@@ -17,6 +17,7 @@ from scipy.optimize import least_squares
 
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression, ExpressionError
+from nsode_jax.fitting.bounds import Bounds
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.least_squares import (
@@ -208,7 +209,11 @@ def distinct(fitted: Sequence[FittedForm]) -> list[FittedForm]:
 
 
 def constants_of(
-    formula: NamedFormula, series: Sequence[Dataset], forms: Sequence[Regression], seed: int = 0
+    formula: NamedFormula,
+    series: Sequence[Dataset],
+    forms: Sequence[Regression],
+    seed: int = 0,
+    bounds: Bounds | None = None,
 ) -> Float[np.ndarray, "series names"]:
     """Constants of a known form for every series, from many starts at the scales of the data.
 
@@ -217,6 +222,7 @@ def constants_of(
       series: the data.
       forms: the same, prepared for fitting.
       seed: of the starts.
+      bounds: of the constants, if they have any.
     """
     rng = np.random.default_rng(seed)
     best: list[Float[np.ndarray, " names"]] = []
@@ -226,24 +232,36 @@ def constants_of(
         shape = _STARTS, len(formula.names)
         starts = scales[rng.integers(scales.size, size=shape)]
         starts = starts * np.exp(rng.normal(0.0, _SPREAD, shape))
-        best.append(_regressed(formula, forms[i], starts))
-    return np.array([_regressed(formula, form, np.array(best)) for form in forms])
+        best.append(_regressed(formula, forms[i], starts, bounds))
+    return np.array([_regressed(formula, form, np.array(best), bounds) for form in forms])
 
 
 def _regressed(
-    formula: NamedFormula, form: Regression, starts: Float[np.ndarray, "starts names"]
+    formula: NamedFormula,
+    form: Regression,
+    starts: Float[np.ndarray, "starts names"],
+    bounds: Bounds | None,
 ) -> Float[np.ndarray, " names"]:
     """The constants that explain the prepared data best, of the optima near the starts."""
 
-    def residual(relative: np.ndarray, start: np.ndarray) -> np.ndarray:
+    def residual(relative: np.ndarray, scale: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
-            left = form.target - form.operator @ formula.evaluate(relative * start, form.nodes)
+            left = form.target - form.operator @ formula.evaluate(relative * scale, form.nodes)
         return np.where(np.isfinite(left), np.clip(left, -_FAILED, _FAILED), _FAILED)
 
+    starts = starts if bounds is None else bounds.reflected(starts)
     best, least = starts[0], math.inf
     for start in starts:
-        ones = np.ones(start.size)
-        fit = least_squares(residual, ones, args=(start,), method="lm", max_nfev=_MOST_TRIALS)
+        scale = np.abs(start)
+        within = (-np.inf, np.inf) if bounds is None else bounds.relative(scale)
+        fit = least_squares(
+            residual,
+            start / scale,
+            args=(scale,),
+            method="lm" if bounds is None else "trf",
+            bounds=within,
+            max_nfev=_MOST_TRIALS,
+        )
         if fit.cost < least and np.all(fit.x != 0):
-            best, least = fit.x * start, float(fit.cost)
+            best, least = fit.x * scale, float(fit.cost)
     return best

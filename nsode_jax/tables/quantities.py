@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -33,7 +34,7 @@ class Quantities:
 
 
 def read_quantities(
-    path: Source, columns: Sequence[str], time: str | None = None, **reading: str | None
+    path: Source, columns: Sequence[str], time: str | None = None, **reading: Any
 ) -> Quantities:
     """Reads columns that were measured together.
 

@@ -78,6 +78,7 @@ def read_measurements(
     decimal: str | None = None,
     thousands: str | None = None,
     sigma: str | float | None = None,
+    fewest: int = MIN_POINTS,
 ) -> Measurements:
     """Reads series from a file with columns.
 
@@ -103,6 +104,7 @@ def read_measurements(
       sigma: known errors of measurement: the column of their standard deviations (with
         several columns of values one for all, or one for each with commas between them), or
         a number for all. They are in the trajectories (`Trajectory.errors`).
+      fewest: points that are needed, in all.
 
     Raises:
       TrajectoryError: if the file cannot be read, has no such columns, can be read in
@@ -134,12 +136,13 @@ def read_measurements(
     ]
     if replicates:
         parts = [part.named(sheet.names[part.column] or str(part.column + 1)) for part in parts]
-    read = [_read_part(sheet, choice.time, t, part, window, len(parts) > 1) for part in parts]
+    fewest_each = _FEWEST_OF_SEVERAL if len(parts) > 1 else fewest
+    read = [_read_part(sheet, choice.time, t, part, window, fewest_each) for part in parts]
     trajectories = tuple(trajectory for trajectory, _, _ in read)
     total = sum(map(len, trajectories))
-    if total < MIN_POINTS:
+    if total < fewest:
         raise TrajectoryError(
-            f"Only {count(total, 'usable point')} in all series; at least {MIN_POINTS} are needed."
+            f"Only {count(total, 'usable point')} in all series; at least {fewest} are needed."
         )
     for part, (_, _, its_notes) in zip(parts, read):
         notes += [f"Series {part.label!r}: {n}" if part.label else n for n in its_notes]
@@ -249,7 +252,7 @@ def _read_part(
     t: Numbers,
     part: _Part,
     window: tuple[float, float],
-    several: bool,
+    fewest: int,
 ) -> tuple[Trajectory, Limits, list[str]]:
     """The trajectory, its limits, and notes."""
     y, notes = part.values, []
@@ -272,7 +275,7 @@ def _read_part(
         trajectory, cleaning = clean(
             t.values[usable],
             y.values[usable],
-            _FEWEST_OF_SEVERAL if several else MIN_POINTS,
+            fewest,
             None if errors is None else errors.values[usable],
         )
     except TrajectoryError as error:
