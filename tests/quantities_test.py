@@ -1,7 +1,9 @@
 """Columns of a table as quantities that were measured together."""
 
 import numpy as np
+import pytest
 
+from nsode_jax.dynamics.trajectory import TrajectoryError
 from nsode_jax.tables.quantities import read_quantities
 
 HEADER = "run,t,x,y\n"
@@ -19,3 +21,11 @@ def test_columns_are_aligned_and_gaps_stay_gaps(tmp_path):
     assert np.flatnonzero(np.isnan(first[:, 1])).tolist() == [4]
     np.testing.assert_array_equal(second[:, 1], 3 * np.arange(5.0, 14.0))
     assert read.time_name == "t"
+
+
+def test_limits_are_refused_where_they_would_not_count(tmp_path):
+    path = tmp_path / "table.csv"
+    rows = "\n".join(f"{t},{3 + t},{9 - t}" for t in range(8))
+    path.write_text(f"t,x,y\n{rows}\n8,11,<0.1\n")
+    with pytest.raises(TrajectoryError, match="1 value of which only a limit is known"):
+        read_quantities(path, ["x", "y"])

@@ -111,9 +111,5 @@ def _read(options: argparse.Namespace) -> Measurements:
                 "for constants that are the same in all"
             )
         announce(read)
-    if any(limit.t.size for limit in read.limits):
-        raise InputError(
-            "limits such as <0.1 are used for one law with common constants only; leave those "
-            "cells empty, or their rows out"
-        )
+    read.require_no_limits()
     return read

@@ -45,9 +45,10 @@ def read_quantities(
       reading: `series`, `start`, `end`, `decimal` and `thousands` of `read_measurements`.
 
     Raises:
-      TrajectoryError: as `read_measurements`.
+      TrajectoryError: as `read_measurements`, and for values of which only a limit is known.
     """
     read = read_measurements(path, time, ",".join(columns), replicates=True, **reading)
+    read.require_no_limits()
     number = len(read.trajectories) // len(columns)
     runs = [read.trajectories[run::number] for run in range(number)]
     aligned = [_aligned(parts) for parts in runs]

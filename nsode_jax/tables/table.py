@@ -50,6 +50,19 @@ class Measurements:
     names: tuple[str, str]
     notes: tuple[str, ...]
 
+    def require_no_limits(self) -> None:
+        """Refuses values of which only a limit is known, where they would not count.
+
+        Raises:
+          TrajectoryError: if there are any.
+        """
+        if number := sum(limit.t.size for limit in self.limits):
+            raise TrajectoryError(
+                f"{count(number, 'value')} of which only a limit is known, such as <0.1: they "
+                "count in laws of one quantity with common constants only; empty these cells to "
+                "do without them."
+            )
+
 
 def read_table(
     path: Source, time: str | None = None, value: str | None = None
