@@ -8,16 +8,16 @@ import pytest
 from nsode_jax.configs import base, paper, smoke
 
 from nsode_jax.config import from_config_dict
-from nsode_jax.data import generate, reserved_skeletons
+from nsode_jax.data import reserved_skeletons, skeletons
 from nsode_jax.data.examples import corrupted_example
 from nsode_jax.data.generate import (
     GenerationConfig,
     draw_records,
-    draw_skeletons,
     skeleton_records,
     split_of,
     stream,
 )
+from nsode_jax.data.skeletons import draw_skeletons
 from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.dynamics.solve import derivative_error, solutions, solve
 from nsode_jax.expressions.expression import Skeleton
@@ -29,7 +29,7 @@ WIDE = from_config_dict(base.get_config())
 def records_of(config, keys, seed=0):
     records, counts = [], collections.Counter()
     for key in keys:
-        new, new_counts = draw_records(config, Skeleton.from_key(key), stream(seed, key))
+        new, new_counts = draw_records(config, config.system.skeleton(key), stream(seed, key))
         records += new
         counts += new_counts
     return records, counts
@@ -42,7 +42,7 @@ def keys():
 
 def test_every_tree_is_kept_or_dropped_for_a_reason():
     keys, counts = draw_skeletons(CONFIG, 0)
-    assert counts["trees"] == generate.TREES_PER_BATCH
+    assert counts["trees"] == skeletons.TREES_PER_BATCH
     assert len(keys) + sum(counts.values()) - counts["trees"] == counts["trees"]
     assert min(counts["constant equation"], counts["outside the language"]) > 0
     for key in keys:
@@ -92,7 +92,7 @@ def test_records_of_a_skeleton_are_its_sets_one_after_the_other():
     records, counts = skeleton_records(CONFIG, (key, 4))
     rng, expected = stream(CONFIG.seed, "solutions", key), []
     for _ in range(4):
-        expected += draw_records(CONFIG, Skeleton.from_key(key), rng)[0]
+        expected += draw_records(CONFIG, CONFIG.system.skeleton(key), rng)[0]
     assert [r.y.tobytes() for r in records] == [r.y.tobytes() for r in expected]
     assert counts["equations"] == 4
     assert counts["kept"] + counts["no trusted solution"] == 4 * CONFIG.initial_values_per_ode
@@ -132,7 +132,7 @@ def test_durations_and_initial_values_of_the_wide_prior():
     records = [
         r
         for i, key in enumerate(keys)
-        for r in draw_records(config, Skeleton.from_key(key), stream(i))[0]
+        for r in draw_records(config, config.system.skeleton(key), stream(i))[0]
     ]
     durations = {record.max_time for record in records}
     assert len(durations) > 50
@@ -167,7 +167,7 @@ def test_a_rescaled_equation_stays_in_its_split():
     config = dataclasses.replace(WIDE.generation, rescaled_share=1.0, validation_share=0.5)
     keys = [key for key in dict.fromkeys(draw_skeletons(config, 0)[0])][:80]
     for key in keys:
-        for record in draw_records(config, Skeleton.from_key(key), stream(1, key))[0]:
+        for record in draw_records(config, config.system.skeleton(key), stream(1, key))[0]:
             assert split_of(record.skeleton.key, 0.5) == split_of(key, 0.5)
 
 
@@ -186,7 +186,7 @@ def test_an_example_holds_the_record(keys):
     corruption = from_config_dict(smoke.get_config()).corruption
     example = corrupted_example(records[0], form, corruption, Vocabulary(), stream(0))
     decoded = Vocabulary().decode(example["low"], example["fraction"])
-    assert decoded.skeleton == records[0].skeleton
+    assert decoded.skeleton == records[0].expression.skeleton
     np.testing.assert_allclose(decoded.constants, records[0].constants, rtol=1e-5)
 
 
