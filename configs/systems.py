@@ -28,7 +28,7 @@ def get_config() -> ConfigDict:
         ),
         prior=dict(max_operators=3, size_weights=(1.0, 1.0, 1.0), law_share=0.5, max_exponent=4.0),
         solver=dict(method="dop853", num_points=64, max_value=100.0, min_range=0.01),
-        corruption=dict(noisy_share=0.5, sparse_share=0.3, window_share=0.2),
+        corruption=dict(noisy_share=0.5, sparse_share=0.3, window_share=0.2, copies=2),
         model=dict(
             num_points=32,
             patch_size=8,
