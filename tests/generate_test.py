@@ -5,7 +5,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from nsode_jax.configs import base, paper, smoke
+from nsode_jax.configs import base, paper, smoke, systems
 
 from nsode_jax.config import from_config_dict
 from nsode_jax.data import reserved_skeletons, skeletons
@@ -13,6 +13,7 @@ from nsode_jax.data.examples import corrupted_example
 from nsode_jax.data.generate import (
     GenerationConfig,
     draw_records,
+    settings,
     skeleton_records,
     split_of,
     stream,
@@ -20,6 +21,8 @@ from nsode_jax.data.generate import (
 from nsode_jax.data.skeletons import draw_skeletons
 from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.dynamics.solve import derivative_error, solutions, solve
+from nsode_jax.dynamics.system import integrate
+from nsode_jax.expressions.coupled import SystemConfig
 from nsode_jax.expressions.expression import Skeleton
 
 CONFIG = from_config_dict(smoke.get_config()).generation
@@ -169,6 +172,52 @@ def test_a_rescaled_equation_stays_in_its_split():
     for key in keys:
         for record in draw_records(config, config.system.skeleton(key), stream(1, key))[0]:
             assert split_of(record.skeleton.key, 0.5) == split_of(key, 0.5)
+
+
+PAIRS = dataclasses.replace(
+    from_config_dict(systems.get_config()).generation, rescaled_share=0.0, initial_values_per_ode=4
+)
+
+
+def test_trees_of_systems_hold_the_variables_of_their_systems():
+    keys, counts = draw_skeletons(PAIRS, 0)
+    assert len(keys) + sum(counts.values()) - counts["trees"] == counts["trees"]
+    several = [key for key in keys if "|" in key]
+    assert 0.2 < len(several) / len(keys) < 0.6
+    for key in keys:
+        skeleton = PAIRS.system.skeleton(key)
+        assert all(set(part.variables) & set(part.tokens) for part in skeleton.parts)
+        assert ("y2" in skeleton.tokens) <= (key in several)
+        assert len(skeleton.tokens) <= PAIRS.max_complexity
+    drawn = {token for key in keys for token in key.split()}
+    assert {"y1", "y2", "t", "|"} <= drawn and "y" not in drawn
+
+
+@pytest.mark.parametrize("rescaled", [0.0, 1.0])
+def test_records_of_systems_solve_them(rescaled):
+    """In the units of the drawn equations, and in those that fill the view."""
+    config = dataclasses.replace(PAIRS, rescaled_share=rescaled, min_time=1.0)
+    keys = [key for key in draw_skeletons(config, 1)[0] if "|" in key][:40]
+    records, counts = records_of(config, ["mul -c y1 | add mul c t mul -c y2", *keys])
+    assert counts["kept"] == len(records) > 8
+    assert bool(counts["rescaled"]) == bool(rescaled)
+    for record in records:
+        assert record.y.shape == (config.solver.num_points, 2)
+        again = integrate(record.laws, record.y[0], record.t)
+        np.testing.assert_allclose(again, record.y, rtol=1e-5, atol=1e-5)
+
+
+def test_systems_of_one_quantity_are_series():
+    records, _ = records_of(PAIRS, ["mul -c y1"])
+    assert records[0].y.shape == (PAIRS.solver.num_points,)
+    assert records[0].expression.variables == ("y1", "t")
+
+
+def test_settings_of_one_quantity_do_not_name_systems():
+    """So that data sets, banks and runs from before there were systems stay valid."""
+    assert "system" not in settings(CONFIG) and "system" not in repr(CONFIG)
+    assert settings(PAIRS)["system"] == {"num_states": 2, "explicit_time": True}
+    assert settings(dataclasses.replace(PAIRS, system=SystemConfig(3))) != settings(PAIRS)
 
 
 def test_splits_are_by_skeleton_and_of_about_the_right_size():
