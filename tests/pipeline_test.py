@@ -85,9 +85,9 @@ def test_systems_are_stored_by_time_and_quantity(tmp_path):
     """Those with fewer quantities than others hold NaN in their place."""
     config = from_config_dict(systems.get_config())
     generation = dataclasses.replace(config.generation, num_skeletons=30, validation_share=0.2)
-    named = NsodeConfig(name="systems", generation=generation)
+    named = NsodeConfig(name="few_systems", generation=generation)
     Builder(config=named, data_dir=str(tmp_path), processes=0).download_and_prepare()
-    source = open_split("nsode/systems", "train", str(tmp_path))
+    source = open_split("nsode/few_systems", "train", str(tmp_path))
     states, system = set(), generation.system
     for i in range(len(source)):
         record = features_to_record(source[i], system)

@@ -170,9 +170,10 @@ class Vocabulary:
           ExpressionError: if it is not one complete expression.
         """
         laws = self.decode_system(low, fraction)
-        if len(laws) > 1:
+        if len(laws) != 1:
             raise ExpressionError(f"{len(laws)} equations, where one is expected")
-        return laws[0]
+        (law,) = laws
+        return law
 
     def decode_system(
         self,

@@ -302,8 +302,7 @@ def system_solutions(
 
 
 def _by_lsoda(laws, y0, t, config: SolverConfig) -> Float[np.ndarray, "time states"]:
-    tolerances = {"rtol": config.tolerance, "atol": config.tolerance}
-    y = solve_system(laws, list(y0), t, **tolerances)
+    y = solve_system(laws, list(y0), t, rtol=config.tolerance, atol=config.tolerance)
     return np.full((t.size, len(laws)), math.nan) if y is None else y
 
 
