@@ -294,13 +294,12 @@ def measure_stored(records: int = 500, count: int = 60) -> str:
     from nsode_jax.data.generate import draw_records, stream
     from nsode_jax.data.pipeline import batches
     from nsode_jax.data.records import record_to_features
-    from nsode_jax.expressions.expression import Skeleton
 
     config = load(ROOT / "configs" / "base.py")
     rng, source = stream(0, "scaling"), []
     work = SkeletonBank.load("base").first(3000).work(config.generation, "train")
     for key, _ in work:
-        found, _ = draw_records(config.generation, Skeleton.from_key(key), rng)
+        found, _ = draw_records(config.generation, config.generation.system.skeleton(key), rng)
         form = config.model.example_format
         source += [record_to_features(r) for r in found if len(r.skeleton.tokens) < form.max_length]
         if len(source) >= records:

@@ -88,7 +88,7 @@ class EncoderDecoder(nn.Module):
     def __init__(self, sizes: SimpleNamespace):
         super().__init__()
         self.patches = sizes.num_points // sizes.patch_size
-        channels = 3 if sizes.derivative_channel else 2
+        channels = 1 + sizes.num_states * (2 if sizes.derivative_channel else 1)
         self.patch_projection = nn.Linear(64 * sizes.patch_size * channels, sizes.width)
         self.output = nn.Linear(sizes.width, sizes.vocabulary_size)
 

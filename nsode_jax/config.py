@@ -13,8 +13,10 @@ from absl import flags
 from ml_collections import ConfigDict
 
 from nsode_jax.data.generate import GenerationConfig
+from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.dynamics.corrupt import CorruptionConfig
 from nsode_jax.dynamics.solve import SolverConfig
+from nsode_jax.expressions.coupled import SystemConfig
 from nsode_jax.expressions.sampling import EquationPrior
 from nsode_jax.modeling.transformer import ModelConfig
 from nsode_jax.training.config import TrainingConfig
@@ -31,6 +33,7 @@ class Config:
 
 
 _SECTIONS = {
+    "system": SystemConfig,
     "prior": EquationPrior,
     "solver": SolverConfig,
     "generation": GenerationConfig,
@@ -39,8 +42,8 @@ _SECTIONS = {
     "training": TrainingConfig,
 }
 
-_FIXED = ("vocabulary_size",)
-"""Fields that follow from others and are no choice of a config file."""
+_FOLLOWING = {"model": ("vocabulary_size", "num_states")}
+"""Fields that follow from `system` and are no choice of a config file."""
 
 
 def defaults() -> ConfigDict:
@@ -51,7 +54,8 @@ def defaults() -> ConfigDict:
     """
     config = ConfigDict()
     for name, section in _SECTIONS.items():
-        fields = {f.name: f.default for f in dataclasses.fields(section) if f.name not in _SECTIONS}
+        others = (*_SECTIONS, *_FOLLOWING.get(name, ()))
+        fields = {f.name: f.default for f in dataclasses.fields(section) if f.name not in others}
         config[name] = ConfigDict(fields, type_safe=True)
     return config.lock()
 
@@ -63,14 +67,20 @@ def from_config_dict(config: ConfigDict) -> Config:
       ValueError: if a value is out of range.
     """
     values = config.to_dict()
+    system = SystemConfig(**values["system"])
     return Config(
         GenerationConfig(
             prior=EquationPrior(**values["prior"]),
             solver=SolverConfig(**values["solver"]),
+            system=system,
             **values["generation"],
         ),
         CorruptionConfig(**values["corruption"]),
-        ModelConfig(**values["model"]),
+        ModelConfig(
+            vocabulary_size=Vocabulary.of(system).size,
+            num_states=system.num_states,
+            **values["model"],
+        ),
         TrainingConfig(**values["training"]),
     )
 

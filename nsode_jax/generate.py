@@ -60,7 +60,6 @@ def main(argv: list[str]) -> int:
 def _draw_bank(path: Path, config, workers, progress) -> None:
     from nsode_jax.data.bank import SkeletonBank, drawing_settings
     from nsode_jax.data.statistics import Statistics
-    from nsode_jax.expressions.expression import Skeleton
 
     if path.is_dir():
         raise IsADirectoryError(f"--bank names a folder: {path}")
@@ -76,7 +75,7 @@ def _draw_bank(path: Path, config, workers, progress) -> None:
     bank.save(path)
     shutil.rmtree(parts, ignore_errors=True)
     progress.close()
-    statistics = Statistics.of(Skeleton.from_key(key) for key in bank.keys)
+    statistics = Statistics.of(map(config.system.skeleton, bank.keys))
     statistics.counts.update(bank.counts)
     print(f"{path}: {len(bank.keys):,} skeletons, {path.stat().st_size / 1e6:.1f} MB\n")
     _print_report(statistics, Path(f"{path}.png"), "skeletons")

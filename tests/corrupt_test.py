@@ -89,3 +89,35 @@ def test_dropped_points_are_up_to_half_and_in_order():
 def test_impossible_settings_are_refused(field, value):
     with pytest.raises(ValueError, match=field):
         CorruptionConfig(**{field: value})
+
+
+def test_quantities_are_observed_together_each_with_noise_of_its_size():
+    both = np.stack([Y, 100.0 * np.cos(T)], axis=1)
+    config = CorruptionConfig(noisy_share=1.0, min_noise=0.05, max_noise=0.05, sparse_share=0.5)
+    rng, relative = np.random.default_rng(0), []
+    for _ in range(200):
+        t, y = corrupt(T, both, 128, config, rng)
+        assert y.shape == (t.size, 2)
+        clean = np.stack([3.0 + np.sin(t), 100.0 * np.cos(t)], axis=1)
+        relative.append(np.std(y - clean, axis=0) / np.std(both, axis=0))
+    np.testing.assert_allclose(np.median(relative, axis=0)[1], 0.05, rtol=0.2)
+    assert np.median(relative, axis=0)[0] < 0.25  # Relative to the value it is larger.
+
+
+def test_one_column_is_corrupted_as_a_series_is():
+    config = CorruptionConfig(noisy_share=0.5, sparse_share=0.5, dropped_share=0.5)
+    for seed in range(20):
+        t, y = corrupt(T, Y, 128, config, np.random.default_rng(seed))
+        same_t, column = corrupt(T, Y[:, None], 128, config, np.random.default_rng(seed))
+        np.testing.assert_array_equal(t, same_t)
+        np.testing.assert_allclose(y, column[:, 0], rtol=1e-12)
+
+
+def test_times_stay_where_laws_depend_on_them():
+    config = CorruptionConfig(window_share=1.0, min_window=0.25)
+    rng, firsts = np.random.default_rng(0), []
+    for _ in range(20):
+        t, y = corrupt(T, Y, 64, config, rng, from_zero=False)
+        np.testing.assert_array_equal(y, 3.0 + np.sin(t))
+        firsts.append(t[0])
+    assert max(firsts) > 0.5

@@ -5,21 +5,24 @@ import dataclasses
 
 import numpy as np
 import pytest
-from nsode_jax.configs import base, paper, smoke
+from nsode_jax.configs import base, paper, smoke, systems
 
 from nsode_jax.config import from_config_dict
-from nsode_jax.data import generate, reserved_skeletons
+from nsode_jax.data import reserved_skeletons, skeletons
 from nsode_jax.data.examples import corrupted_example
 from nsode_jax.data.generate import (
     GenerationConfig,
     draw_records,
-    draw_skeletons,
+    settings,
     skeleton_records,
     split_of,
     stream,
 )
+from nsode_jax.data.skeletons import draw_skeletons
 from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.dynamics.solve import derivative_error, solutions, solve
+from nsode_jax.dynamics.system import integrate
+from nsode_jax.expressions.coupled import SystemConfig
 from nsode_jax.expressions.expression import Skeleton
 
 CONFIG = from_config_dict(smoke.get_config()).generation
@@ -29,7 +32,7 @@ WIDE = from_config_dict(base.get_config())
 def records_of(config, keys, seed=0):
     records, counts = [], collections.Counter()
     for key in keys:
-        new, new_counts = draw_records(config, Skeleton.from_key(key), stream(seed, key))
+        new, new_counts = draw_records(config, config.system.skeleton(key), stream(seed, key))
         records += new
         counts += new_counts
     return records, counts
@@ -42,7 +45,7 @@ def keys():
 
 def test_every_tree_is_kept_or_dropped_for_a_reason():
     keys, counts = draw_skeletons(CONFIG, 0)
-    assert counts["trees"] == generate.TREES_PER_BATCH
+    assert counts["trees"] == skeletons.TREES_PER_BATCH
     assert len(keys) + sum(counts.values()) - counts["trees"] == counts["trees"]
     assert min(counts["constant equation"], counts["outside the language"]) > 0
     for key in keys:
@@ -92,7 +95,7 @@ def test_records_of_a_skeleton_are_its_sets_one_after_the_other():
     records, counts = skeleton_records(CONFIG, (key, 4))
     rng, expected = stream(CONFIG.seed, "solutions", key), []
     for _ in range(4):
-        expected += draw_records(CONFIG, Skeleton.from_key(key), rng)[0]
+        expected += draw_records(CONFIG, CONFIG.system.skeleton(key), rng)[0]
     assert [r.y.tobytes() for r in records] == [r.y.tobytes() for r in expected]
     assert counts["equations"] == 4
     assert counts["kept"] + counts["no trusted solution"] == 4 * CONFIG.initial_values_per_ode
@@ -132,7 +135,7 @@ def test_durations_and_initial_values_of_the_wide_prior():
     records = [
         r
         for i, key in enumerate(keys)
-        for r in draw_records(config, Skeleton.from_key(key), stream(i))[0]
+        for r in draw_records(config, config.system.skeleton(key), stream(i))[0]
     ]
     durations = {record.max_time for record in records}
     assert len(durations) > 50
@@ -167,8 +170,54 @@ def test_a_rescaled_equation_stays_in_its_split():
     config = dataclasses.replace(WIDE.generation, rescaled_share=1.0, validation_share=0.5)
     keys = [key for key in dict.fromkeys(draw_skeletons(config, 0)[0])][:80]
     for key in keys:
-        for record in draw_records(config, Skeleton.from_key(key), stream(1, key))[0]:
+        for record in draw_records(config, config.system.skeleton(key), stream(1, key))[0]:
             assert split_of(record.skeleton.key, 0.5) == split_of(key, 0.5)
+
+
+PAIRS = dataclasses.replace(
+    from_config_dict(systems.get_config()).generation, rescaled_share=0.0, initial_values_per_ode=4
+)
+
+
+def test_trees_of_systems_hold_the_variables_of_their_systems():
+    keys, counts = draw_skeletons(PAIRS, 0)
+    assert len(keys) + sum(counts.values()) - counts["trees"] == counts["trees"]
+    several = [key for key in keys if "|" in key]
+    assert 0.2 < len(several) / len(keys) < 0.6
+    for key in keys:
+        skeleton = PAIRS.system.skeleton(key)
+        assert all(set(part.variables) & set(part.tokens) for part in skeleton.parts)
+        assert ("y2" in skeleton.tokens) <= (key in several)
+        assert len(skeleton.tokens) <= PAIRS.max_complexity
+    drawn = {token for key in keys for token in key.split()}
+    assert {"y1", "y2", "t", "|"} <= drawn and "y" not in drawn
+
+
+@pytest.mark.parametrize("rescaled", [0.0, 1.0])
+def test_records_of_systems_solve_them(rescaled):
+    """In the units of the drawn equations, and in those that fill the view."""
+    config = dataclasses.replace(PAIRS, rescaled_share=rescaled, min_time=1.0)
+    keys = [key for key in draw_skeletons(config, 1)[0] if "|" in key][:40]
+    records, counts = records_of(config, ["mul -c y1 | add mul c t mul -c y2", *keys])
+    assert counts["kept"] == len(records) > 8
+    assert bool(counts["rescaled"]) == bool(rescaled)
+    for record in records:
+        assert record.y.shape == (config.solver.num_points, 2)
+        again = integrate(record.laws, record.y[0], record.t)
+        np.testing.assert_allclose(again, record.y, rtol=1e-5, atol=1e-5)
+
+
+def test_systems_of_one_quantity_are_series():
+    records, _ = records_of(PAIRS, ["mul -c y1"])
+    assert records[0].y.shape == (PAIRS.solver.num_points,)
+    assert records[0].expression.variables == ("y1", "t")
+
+
+def test_settings_of_one_quantity_do_not_name_systems():
+    """So that data sets, banks and runs from before there were systems stay valid."""
+    assert "system" not in settings(CONFIG) and "system" not in repr(CONFIG)
+    assert settings(PAIRS)["system"] == {"num_states": 2, "explicit_time": True}
+    assert settings(dataclasses.replace(PAIRS, system=SystemConfig(3))) != settings(PAIRS)
 
 
 def test_splits_are_by_skeleton_and_of_about_the_right_size():
@@ -186,7 +235,7 @@ def test_an_example_holds_the_record(keys):
     corruption = from_config_dict(smoke.get_config()).corruption
     example = corrupted_example(records[0], form, corruption, Vocabulary(), stream(0))
     decoded = Vocabulary().decode(example["low"], example["fraction"])
-    assert decoded.skeleton == records[0].skeleton
+    assert decoded.skeleton == records[0].expression.skeleton
     np.testing.assert_allclose(decoded.constants, records[0].constants, rtol=1e-5)
 
 

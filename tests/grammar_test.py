@@ -13,6 +13,7 @@ from nsode_jax.decoding.grammar import (
     legal_tokens,
     next_open_slots,
     soft_token,
+    variables_of,
     writable_tokens,
 )
 
@@ -23,11 +24,17 @@ TABLE = TokenTable((0, 0, 0, 0, 2, 1, 0, 0, 0, 0), BOS, EOS, PAD, grid_start=6, 
 SMALL = TokenTable((0, 0, 0, 0, 2, 1), BOS, EOS, PAD, grid_start=6, grid_size=0)
 
 
-def is_expression(tokens, table):
-    """Whether the tokens are one complete prefix expression and <eos>, by recursion."""
+Y1, Y2, MUL, BAR = range(3, 7)
+PAIRS = TokenTable(
+    (0, 0, 0, 0, 0, 2, 0), BOS, EOS, PAD, grid_start=7, grid_size=0, states=(Y1, Y2), separator=BAR
+)
+
+
+def is_expression(tokens, table, equations=1):
+    """Whether the tokens are so many complete prefix expressions and <eos>, by recursion."""
 
     def read(position):
-        if position >= len(tokens) or tokens[position] in (table.pad, table.bos, table.eos):
+        if position >= len(tokens) or table.special[tokens[position]]:
             return None
         position, arguments = position + 1, table.arities[tokens[position]]
         for _ in range(arguments):
@@ -36,28 +43,54 @@ def is_expression(tokens, table):
                 return None
         return position
 
-    return read(0) == len(tokens) - 1 and tokens[-1] == table.eos
+    position = read(0)
+    for _ in range(equations - 1):
+        if position is None or position >= len(tokens) or tokens[position] != table.separator:
+            return False
+        position = read(position + 1)
+    return position == len(tokens) - 1 and tokens[-1] == table.eos
+
+
+def next_tokens(table, max_length, equations=1):
+    """What may follow each beginning of a legal sequence, by writing all of them down."""
+    writable = np.flatnonzero(writable_tokens(table)).tolist()
+    next_of = {}
+    for length in range(1, max_length + 1):
+        for sequence in itertools.product(writable, repeat=length):
+            if is_expression(sequence, table, equations):
+                for position, token in enumerate(sequence):
+                    next_of.setdefault(sequence[:position], set()).add(token)
+    return next_of
 
 
 @pytest.mark.parametrize("max_length", [2, 3, 4, 5, 6])
 def test_legal_tokens_are_those_of_some_complete_expression(max_length):
-    sequences = [
-        sequence
-        for length in range(1, max_length + 1)
-        for sequence in itertools.product(range(SMALL.size), repeat=length)
-        if is_expression(sequence, SMALL)
-    ]
-    next_of = {}
-    for sequence in sequences:
-        for position, token in enumerate(sequence):
-            next_of.setdefault(sequence[:position], set()).add(token)
-
+    next_of = next_tokens(SMALL, max_length)
     for prefix, expected in next_of.items():
         open_slots = jnp.asarray(1)
         for token in prefix:
             open_slots = next_open_slots(open_slots, jnp.asarray(token), SMALL)
         legal = legal_tokens(open_slots, max_length - len(prefix), SMALL)
         assert set(np.flatnonzero(legal)) == expected, prefix
+
+
+@pytest.mark.parametrize(("equations", "max_length"), [(1, 4), (2, 4), (2, 6), (3, 6)])
+def test_legal_tokens_are_those_of_so_many_equations(equations, max_length):
+    next_of = next_tokens(PAIRS, max_length, equations)
+    assert next_of
+    for prefix, expected in next_of.items():
+        open_slots = jnp.asarray(1)
+        for token in prefix:
+            open_slots = next_open_slots(open_slots, jnp.asarray(token), PAIRS)
+        left = equations - 1 - prefix.count(BAR)
+        legal = legal_tokens(open_slots, max_length - len(prefix), PAIRS, left)
+        assert set(np.flatnonzero(legal)) == expected, prefix
+
+
+def test_equations_of_few_quantities_do_not_hold_others():
+    held = variables_of(jnp.asarray([1, 2]), PAIRS)
+    np.testing.assert_array_equal(np.flatnonzero(~held[0]), [Y2])
+    assert held[1].all()
 
 
 def test_legal_tokens_under_jit_over_any_shape():

@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
-from nsode_jax.configs import base, smoke
+from nsode_jax.configs import base, smoke, systems
 
 from nsode_jax.config import from_config_dict
 from nsode_jax.data import online
@@ -17,6 +17,8 @@ from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.data.workers import Workers
 from nsode_jax.dynamics.corrupt import CorruptionConfig
 from nsode_jax.dynamics.solve import solve
+from nsode_jax.dynamics.system import integrate
+from nsode_jax.expressions.coupled import SystemConfig, skeleton_of
 from nsode_jax.expressions.operators import OPERATORS
 
 SMOKE = from_config_dict(smoke.get_config())
@@ -246,3 +248,72 @@ def test_fresh_laws_take_their_share(config):
     assert {split_of(s.key, share) for s in skeletons(0.5, "validation")} == {"validation"}
     again = skeletons(0.5)
     assert again == half
+
+
+SYSTEMS = from_config_dict(systems.get_config())
+OF_SYSTEMS = OnlineConfig(
+    "", SYSTEMS.generation, CorruptionConfig(), SYSTEMS.model.example_format, "train", 8, seed=0
+)
+
+
+def test_systems_are_drawn_from_the_prior_and_solved():
+    batches, _ = take(OF_SYSTEMS, 8)
+    vocabulary, several = Vocabulary.of(SYSTEMS.generation.system), 0
+    for batch in batches:
+        assert batch["words"].shape == (8, 32, 5, 2)
+        for row in range(8):
+            laws = vocabulary.decode_system(batch["low"][row], batch["fraction"][row])
+            key = skeleton_of(laws).key
+            assert split_of(key, SYSTEMS.generation.validation_share) == "train"
+            t, *y = words_to_float(batch["words"][row]).T[: 1 + len(laws)]
+            expected = integrate(laws, [column[0] for column in y], t)
+            np.testing.assert_allclose(np.stack(y, 1), expected, rtol=5e-2, atol=5e-2)
+            beyond = words_to_float(batch["words"][row])[:, 1 + len(laws) : 3]
+            assert np.isnan(beyond).all()
+            several += len(laws) == 2
+    assert 0.1 < several / 64 < 0.8
+
+
+def test_batches_of_systems_are_a_function_of_the_seed():
+    expected, _ = take(OF_SYSTEMS, 10)
+    _, state = take(OF_SYSTEMS, 7)
+    resumed, _ = take(OF_SYSTEMS, 3, processes=2, state=state)
+    assert all(same(a, b) for a, b in zip(expected[7:], resumed, strict=True))
+    other, _ = take(dataclasses.replace(OF_SYSTEMS, seed=1), 1)
+    assert not same(expected[0], other[0])
+
+
+def test_positions_tell_systems_apart(config):
+    _, state = take(OF_SYSTEMS, 1)
+    generation = dataclasses.replace(SYSTEMS.generation, system=SystemConfig(2))
+    with pytest.raises(ValueError, match="one in other data"):
+        take(dataclasses.replace(OF_SYSTEMS, generation=generation), 1, state=state)
+
+
+def test_a_bank_of_other_systems_is_refused(config):
+    generation = dataclasses.replace(config.generation, system=SystemConfig(2))
+    with pytest.raises(ValueError, match="one of other systems than generation.system"):
+        OnlineBatches(dataclasses.replace(config, generation=generation), 0)
+
+
+def test_a_bank_of_systems_is_drawn_from(tmp_path):
+    generation = dataclasses.replace(SYSTEMS.generation, num_skeletons=60)
+    with Workers(0) as workers:
+        bank = SkeletonBank.draw(generation, workers)
+    bank.save(tmp_path / "bank.gz")
+    with_bank = dataclasses.replace(
+        OF_SYSTEMS, bank=str(tmp_path / "bank.gz"), generation=generation
+    )
+    batches, _ = take(with_bank, 8)
+    vocabulary = Vocabulary.of(generation.system)
+    rows = [(b["low"][i], b["fraction"][i]) for b in batches for i in range(8)]
+    drawn = {skeleton_of(vocabulary.decode_system(*row)).key for row in rows}
+    assert drawn <= set(bank.keys) and len(drawn) > 5
+
+
+def test_without_a_bank_one_quantity_is_drawn_from_the_prior_too(config):
+    batches, _ = take(dataclasses.replace(config, bank=""), 8)
+    rows = [(b["low"][i], b["fraction"][i]) for b in batches for i in range(8)]
+    drawn = {Vocabulary().decode(*row).skeleton.key for row in rows}
+    assert len(drawn) > 10
+    assert {split_of(key, GENERATION.validation_share) for key in drawn} == {"train"}

@@ -76,7 +76,7 @@ def test_the_wheel_works_away_from_the_repository(installed, tmp_path):
     )
     assert result.returncode == 0, result.stderr
     first, *paths = result.stdout.splitlines()
-    assert first == "base paper small smoke 128 paper base small smoke"
+    assert first == "base paper small smoke systems 128 paper base small smoke systems"
     assert [Path(path).relative_to(folder).parts[1] for path in paths] == [
         "configs", "weights", "data_builders",
     ]  # fmt: skip

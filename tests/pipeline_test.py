@@ -1,17 +1,22 @@
 """From a stored data set to batches."""
 
+import dataclasses
+
 import grain
 import numpy as np
 import pytest
-from nsode_jax.data_builders.nsode.nsode_dataset_builder import Builder
+from nsode_jax.configs import systems
+from nsode_jax.data_builders.nsode.nsode_dataset_builder import Builder, NsodeConfig
 
+from nsode_jax.config import from_config_dict
 from nsode_jax.data.bits import words_to_float
 from nsode_jax.data.encode import ExampleFormat
 from nsode_jax.data.pipeline import batches
-from nsode_jax.data.records import open_split
+from nsode_jax.data.records import features_to_record, open_split, record_to_features
 from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.dynamics.corrupt import CorruptionConfig
 from nsode_jax.dynamics.solve import solve
+from nsode_jax.dynamics.system import integrate
 
 
 @pytest.fixture(scope="module")
@@ -74,3 +79,31 @@ def test_too_few_records_is_an_error(data_dir):
     source = open_split("nsode/smoke", "validation", data_dir)
     with pytest.raises(ValueError, match="fewer than a batch"):
         batches(source, FORM, CORRUPTION, batch_size=len(source) + 1, seed=0)
+
+
+def test_systems_are_stored_by_time_and_quantity(tmp_path):
+    """Those with fewer quantities than others hold NaN in their place."""
+    config = from_config_dict(systems.get_config())
+    generation = dataclasses.replace(config.generation, num_skeletons=30, validation_share=0.2)
+    named = NsodeConfig(name="few_systems", generation=generation)
+    Builder(config=named, data_dir=str(tmp_path), processes=0).download_and_prepare()
+    source = open_split("nsode/few_systems", "train", str(tmp_path))
+    states, system = set(), generation.system
+    for i in range(len(source)):
+        record = features_to_record(source[i], system)
+        states.add(len(record.laws))
+        assert source[i]["y"].shape == (generation.solver.num_points, system.num_states)
+        assert np.isnan(source[i]["y"][:, len(record.laws) :]).all()
+        again = record_to_features(record, system)
+        np.testing.assert_array_equal(again["y"], source[i]["y"])
+        expected = integrate(record.laws, np.atleast_1d(record.y[0]), record.t)
+        y = record.y.reshape(len(record.y), -1)
+        np.testing.assert_allclose(y, expected, rtol=1e-6, atol=1e-6)
+    assert states == {1, 2}
+    form, vocabulary = config.model.example_format, Vocabulary.of(system)
+    batch = next(
+        iter(batches(source, form, CORRUPTION, batch_size=8, seed=0, vocabulary=vocabulary))
+    )
+    assert batch["words"].shape == (8, 32, 5, 2)
+    for low, fraction in zip(batch["low"], batch["fraction"], strict=True):
+        assert len(vocabulary.decode_system(low, fraction)) in states

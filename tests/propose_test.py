@@ -112,8 +112,9 @@ def test_what_is_no_formula_is_none(proposer):
     low = np.array([[[plus, y, vocabulary.eos], [y, y, vocabulary.eos], [y, vocabulary.eos, 0]]])
     scores = np.array([[-1.0, -2.0, -3.0]])
     result = propose.BeamResult(low, low, np.zeros(low.shape), scores, np.array([[3, 3, 2]]))
-    assert [law and law.infix for law, _ in proposer._written(result, 0)] == [None, None, "y"]
-    assert [law.infix for law, _ in proposer._candidates([result], 0)] == ["y"]
+    written = [laws and laws[0].infix for laws, _ in proposer._written(result, 0)]
+    assert written == [None, None, "y"]
+    assert [law.infix for (law,), _ in proposer._candidates([result], 0)] == ["y"]
 
 
 def test_beams_and_samples_are_united(proposer):

@@ -196,3 +196,38 @@ def test_systems_that_fail_or_make_no_sense():
         solve_system(blow_up, [1.0], t)
     with pytest.raises(ValueError, match="same variables"):
         solve_system([*blow_up[:1], Expression.from_infix("y2", ("y2", "y1"))], [1.0, 1.0], t)
+
+
+@pytest.mark.parametrize("method", ["lsoda", "dop853"])
+class TestTrustedSolutionsOfSystems:
+    def test_are_those_of_coupled_equations_that_depend_on_time(self, method):
+        """A rotation around what solves the forced equations, a polynomial of the time."""
+        names = ("y1", "y2", "t")
+        laws = [Expression.from_infix(text, names) for text in ("-2*y2", "2*y1 + 3*t**2")]
+        config = SolverConfig(method=method, num_points=200)
+        (y,) = trusted_solutions(laws, np.array([[1.0, 0.5]]), config)
+        t = config.grid
+        forced = np.stack([0.75 - 1.5 * t**2, 1.5 * t], axis=1)
+        cosine, sine = np.cos(2 * t), np.sin(2 * t)
+        turned = np.stack([0.25 * cosine - 0.5 * sine, 0.25 * sine + 0.5 * cosine], axis=1)
+        np.testing.assert_allclose(y, forced + turned, rtol=1e-6, atol=1e-6)
+
+    def test_every_quantity_must_pass(self, method):
+        laws = [Expression.from_infix(text, ("y1", "y2")) for text in ("-y1", "y2*(1 - y2)")]
+        starts = np.array([[1.0, 0.5], [1.0, 1.0], [0.0, 0.5], [1.0, -3.0], [2.0, 0.1]])
+        config = SolverConfig(method=method, num_points=100, min_range=1e-3)
+        kept = trusted_solutions(laws, starts, config)
+        # The second rests at 1; the first at 0; -3 blows up.
+        assert [y is not None for y in kept] == [True, False, False, False, True]
+        np.testing.assert_allclose(kept[4][:, 0], 2.0 * np.exp(-config.grid), rtol=1e-6)
+        small = SolverConfig(method=method, num_points=100, max_value=1.5)
+        assert trusted_solutions(laws, starts, small)[4] is None
+
+    def test_one_quantity_that_depends_on_time(self, method):
+        law = Expression.from_infix("-0.7*y + 1.3*cos(2.1*t)", ("y", "t"))
+        config = SolverConfig(method=method, num_points=150)
+        (y,) = trusted_solutions(law, [2.0], config)
+        t, size = config.grid, 0.7**2 + 2.1**2
+        steady = 1.3 * (0.7 * np.cos(2.1 * t) + 2.1 * np.sin(2.1 * t)) / size
+        exact = steady + (2.0 - steady[0]) * np.exp(-0.7 * t)
+        np.testing.assert_allclose(y, exact, rtol=1e-6, atol=1e-6)

@@ -394,13 +394,13 @@ def test_configs_are_locked_and_complete():
     with pytest.raises(TypeError):
         config.model.layers = "six"
     # Fewer than 60 for those who generate, and for those who train.
-    data = [f for name in ("prior", "solver", "generation") for f in config[name]]
+    data = [f for name in ("system", "prior", "solver", "generation") for f in config[name]]
     training = [f for name in ("corruption", "model", "training") for f in config[name]]
     assert len(data) + len(training) == sum(map(len, config.values()))
     assert max(len(data), len(training)) < 60
     for path in sorted(Path("configs").glob("[a-z]*.py")):
-        name = "online:base" if path.stem in ("base", "small") else f"nsode/{path.stem}"
-        assert load(path).training.dataset == name
+        online = {"base": "online:base", "small": "online:base", "systems": "online:"}
+        assert load(path).training.dataset == online.get(path.stem, f"nsode/{path.stem}")
 
 
 def test_config_values_out_of_range_are_refused():

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from nsode_jax.configs import base, paper, small, smoke
+from nsode_jax.configs import base, paper, small, smoke, systems
 
 from nsode_jax.config import from_config_dict
 from nsode_jax.data.bits import float_to_words
@@ -46,11 +46,14 @@ def targets(batch, length=8, seed=0):
         (base, 7_895_360, 9_900_836),
         (small, 992_128, 1_071_396),
         (smoke, 57_920, 15_748),
+        (systems, 90_688, 16_455),
     ],
 )
 def test_parameter_counts(config, encoder, decoder):
-    model_config = from_config_dict(config.get_config()).model
-    assert model_config.vocabulary_size == Vocabulary().size
+    typed = from_config_dict(config.get_config())
+    model_config, vocabulary = typed.model, Vocabulary.of(typed.generation.system)
+    assert model_config.vocabulary_size == vocabulary.size
+    assert (vocabulary == Vocabulary()) == (config is not systems)
     counts = Model(model_config).num_parameters()
     assert counts == {"encoder": encoder, "decoder": decoder, "total": encoder + decoder}
 

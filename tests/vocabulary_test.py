@@ -1,5 +1,7 @@
 """Token ids, two-hot constants and IEEE-754 bits."""
 
+import json
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from nsode_jax.data.bits import float_to_words, words_to_bits, words_to_float
 from nsode_jax.data.encode import ExampleFormat, encode_trajectories, trajectory_points
 from nsode_jax.data.vocabulary import SYMBOLS, NotEncodable, Vocabulary
+from nsode_jax.expressions.coupled import SystemConfig
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.expressions.operators import OPERATORS
 
@@ -132,3 +135,84 @@ def test_long_trajectories_are_thinned_to_their_ends():
     assert points.shape == (16, 2)
     assert mask.all()
     assert (points[0, 0], points[-1, 0]) == (0.0, 1.0)
+
+
+PAIRS = SystemConfig(2, explicit_time=True)
+
+
+def laws(*texts, system=PAIRS):
+    variables = system.variables(len(texts))
+    return tuple(Expression.from_infix(text, variables) for text in texts)
+
+
+def test_vocabulary_of_one_quantity_is_the_same_as_ever():
+    assert Vocabulary.of(SystemConfig()) == Vocabulary()
+    assert Vocabulary().system == SystemConfig()
+    assert Vocabulary().variables == (3,) and Vocabulary().separator is None
+
+
+@pytest.mark.parametrize(
+    "system", [PAIRS, SystemConfig(4), SystemConfig(1, explicit_time=True)], ids=str
+)
+def test_vocabulary_tells_its_systems_from_its_symbols(system):
+    vocabulary = Vocabulary.of(system)
+    stored = Vocabulary(symbols=tuple(json.loads(json.dumps(vocabulary.symbols))))
+    assert stored.system == system
+    assert [vocabulary.symbols[i] for i in vocabulary.variables] == list(system.variables())
+    assert (vocabulary.separator is None) == (system.num_states == 1)
+
+
+@pytest.mark.parametrize("texts", [("-1.4*y1 + cos(t)",), ("-1.4*y1*y2 + cos(t)", "sin(y1 + y2)")])
+def test_systems_round_trip_with_their_constants(texts):
+    """The paper's example of a mapping (appendix A), and one of its equations alone."""
+    vocabulary = Vocabulary.of(PAIRS)
+    low, fraction = vocabulary.encode_system(laws(*texts), 20)
+    assert (low == vocabulary.separator).sum() == len(texts) - 1
+    decoded = vocabulary.decode_system(low, fraction)
+    assert [law.skeleton for law in decoded] == [law.skeleton for law in laws(*texts)]
+    assert decoded[0].constants == pytest.approx((-1.4,), abs=1e-6)
+
+
+def test_what_is_no_system_of_the_vocabulary_is_refused():
+    vocabulary = Vocabulary.of(PAIRS)
+    with pytest.raises(NotEncodable, match="7 tokens and eos exceed 7"):
+        vocabulary.encode_system(laws("y1*y2", "y1 + t"), 7)
+    with pytest.raises(NotEncodable, match="no symbol 'y3'"):
+        three = SystemConfig(3)
+        vocabulary.encode_system(laws("y1", "y2", "y3", system=three), 20)
+    with pytest.raises(NotEncodable, match="no symbol 'y1'"):
+        Vocabulary().encode_system(laws("y1", "y2"), 20)
+    y1, y2 = vocabulary.variables[:2]
+    for tokens in ([y1, vocabulary.separator], [y2], [y1, *[vocabulary.separator, y1] * 2]):
+        with pytest.raises(ExpressionError):
+            vocabulary.decode_system(tokens, [0.0] * len(tokens))
+    low, fraction = vocabulary.encode_system(laws("y2", "y1"), 8)
+    with pytest.raises(ExpressionError, match="2 equations, where one is expected"):
+        vocabulary.decode(low, fraction)
+
+
+def test_a_separator_goes_with_several_quantities():
+    *without, separator = Vocabulary.of(SystemConfig(2)).symbols
+    for symbols in ((*SYMBOLS, separator), tuple(without)):
+        with pytest.raises(ValueError, match="separator"):
+            Vocabulary(symbols=symbols)
+
+
+def test_several_quantities_are_channels_and_what_is_missing_is_nan():
+    form = ExampleFormat(num_points=8, max_length=8, derivative_channel=True, num_states=3)
+    t = np.linspace(0, 1, 6)
+    y = np.stack([t**2, 1 - t], axis=1)
+    y[2, 1] = np.nan
+    points, mask = trajectory_points(t, y, form)
+    assert points.shape == (8, form.channels) == (8, 7)
+    assert mask.tolist() == [True] * 6 + [False] * 2
+    np.testing.assert_array_equal(points[:6, :3], np.column_stack([t, y]))
+    np.testing.assert_allclose(points[1:5, 4], 2 * t[1:5])
+    there = np.isfinite(y[:, 1])
+    np.testing.assert_allclose(points[:6, 5][there], -1.0)
+    assert np.isnan(points[2, [2, 5]]).all()
+    assert np.isnan(points[:, [3, 6]]).all()  # There is no third one.
+    alone, _ = trajectory_points(t, y[:, 0], form)
+    np.testing.assert_array_equal(alone[:, [0, 1, 4]], points[:, [0, 1, 4]])
+    with pytest.raises(ValueError, match="3 quantities, but the network reads no more than 1"):
+        trajectory_points(t, np.ones((6, 3)), ExampleFormat(8, 8, False))

@@ -26,6 +26,7 @@ class _SolveSkeletons(beam.DoFn):
 
     def __init__(self, config: GenerationConfig):
         self._solve = functools.partial(skeleton_records, config)
+        self._system = config.system
 
     def setup(self) -> None:
         self._workers = Workers(1)
@@ -34,7 +35,7 @@ class _SolveSkeletons(beam.DoFn):
         number, work = numbered
         for records, _ in self._workers.map(self._solve, [work]):
             for i, record in enumerate(records):
-                yield f"{number}_{i}", record_to_features(record)
+                yield f"{number}_{i}", record_to_features(record, self._system)
 
     def teardown(self) -> None:
         self._workers.close()

@@ -33,7 +33,7 @@ with extra("train", "building a data set"):
 if importlib.util.find_spec("tensorflow") is None:
     shuffle.MAX_MEM_BUFFER_SIZE = sys.maxsize
 
-CONFIG_NAMES = ("paper", "base", "small", "smoke")
+CONFIG_NAMES = ("paper", "base", "small", "smoke", "systems")
 
 _VERSION = tfds.core.Version("0.2.0")
 
@@ -56,7 +56,7 @@ def _config(name: str) -> NsodeConfig:
 
 
 class Builder(tfds.core.GeneratorBasedBuilder):
-    """Random scalar autonomous ODEs with solutions on a regular grid."""
+    """Random ODEs, or systems of them, with solutions on a regular grid."""
 
     # Of the package's name TFDS makes a folder below nsode_jax, where it need not be.
     pkg_dir_path = tfds.core.Path(__file__).parent
@@ -85,7 +85,7 @@ class Builder(tfds.core.GeneratorBasedBuilder):
     def _info(self) -> tfds.core.DatasetInfo:
         return self.dataset_info_from_configs(
             description="Trajectories of random ODEs dy/dt = f(y) for training NSODE.",
-            features=features(),
+            features=features(self._generation.system),
             disable_shuffling=False,
         )
 
@@ -120,4 +120,5 @@ class Builder(tfds.core.GeneratorBasedBuilder):
             for done, (records, _) in enumerate(workers.map(solve, work), 1):
                 self._progress("solutions", done, len(work))
                 for i, record in enumerate(records):
-                    yield f"{done - 1}_{i}", record_to_features(record)
+                    example = record_to_features(record, self._generation.system)
+                    yield f"{done - 1}_{i}", example

@@ -22,8 +22,9 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from nsode_jax.data.generate import GenerationConfig, draw_skeletons, split_of
+from nsode_jax.data.generate import GenerationConfig, settings, split_of
 from nsode_jax.data.reserved_skeletons import is_held_out, known_keys
+from nsode_jax.data.skeletons import draw_skeletons
 from nsode_jax.data.workers import Workers
 from nsode_jax.system.files import write_atomically
 
@@ -41,6 +42,7 @@ _DRAWING = (
     "max_complexity",
     "known_test_skeletons",
     "seed",
+    "system",
 )
 """Fields of a `GenerationConfig` that decide which skeletons are drawn."""
 
@@ -173,15 +175,16 @@ class SkeletonBank:
 
 def _known(config: GenerationConfig) -> Iterator[str]:
     """Keys that come first: those of the test sets that fit, and are not held out."""
-    for key in known_keys() if config.known_test_skeletons else ():
+    of_one = config.system.num_states == 1
+    for key in known_keys() if config.known_test_skeletons and of_one else ():
         if key.count(" ") < config.max_complexity and not is_held_out(key):
             yield key
 
 
 def drawing_settings(config: GenerationConfig) -> dict:
     """The fields of a config that decide which skeletons are drawn, as plain JSON."""
-    fields = dataclasses.asdict(config)
-    return json.loads(json.dumps({name: fields[name] for name in _DRAWING}))
+    fields = settings(config)
+    return {name: fields[name] for name in _DRAWING if name in fields}
 
 
 def _batches(

@@ -28,9 +28,11 @@ def corrupted_example(
     Raises:
       NotEncodable: if the equation is too long for the target.
     """
-    t, y = corrupt(record.t, record.y, form.num_points, corruption, rng)
+    # A law that depends on the time is another one where time begins elsewhere.
+    shift = not vocabulary.system.explicit_time
+    t, y = corrupt(record.t, record.y, form.num_points, corruption, rng, from_zero=shift)
     points, mask = trajectory_points(t, y, form)
-    low, fraction = vocabulary.encode(record.expression, form.max_length)
+    low, fraction = vocabulary.encode_system(record.laws, form.max_length)
     return {"points": points, "mask": mask, "low": low, "fraction": fraction}
 
 

@@ -1,4 +1,4 @@
-"""What is generated: random skeletons, their constants, and solutions.
+"""What is generated of a skeleton: its constants, and solutions.
 
 Paper, section 2.1 and appendix B. All random numbers derive from the seed and a
 label (the number of a batch of trees, the key of a skeleton), so what is
@@ -13,27 +13,25 @@ from __future__ import annotations
 import collections
 import dataclasses
 import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from sympy.core.cache import clear_cache
 
 from nsode_jax.data.reserved_skeletons import is_held_out
 from nsode_jax.data.vocabulary import NotEncodable, Vocabulary
 from nsode_jax.dynamics.solve import SolverConfig, trusted_solutions
-from nsode_jax.expressions.canonical import (
-    NotRepresentable,
-    TimeLimitExceeded,
-    canonicalize,
-    is_trivial,
-)
+from nsode_jax.expressions.canonical import NotRepresentable, canonicalize
 from nsode_jax.expressions.constants import resample_constants
-from nsode_jax.expressions.expression import Expression, Skeleton
-from nsode_jax.expressions.operators import VARIABLE
-from nsode_jax.expressions.sampling import EquationPrior, sample_expression, sample_law
+from nsode_jax.expressions.coupled import SCALAR, SystemConfig, SystemSkeleton, skeleton_of
+from nsode_jax.expressions.expression import Expression
+from nsode_jax.expressions.operators import TIME
+from nsode_jax.expressions.sampling import EquationPrior
 
-TREES_PER_BATCH = 500
-_MAX_LAWS = 10_000
+Laws = tuple[Expression, ...]
+"""The equations of a system, one for each quantity."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +71,7 @@ class GenerationConfig:
         `prior.max_operators` operators.
       records_per_shard: about how many records a file holds.
       seed: of all random numbers.
+      system: what the equations are about.
     """
 
     prior: EquationPrior = EquationPrior()
@@ -94,6 +93,8 @@ class GenerationConfig:
     fresh_law_share: float = 0.0
     records_per_shard: int = 20_000
     seed: int = 0
+    # Not in the text that tells data apart: see `settings`.
+    system: SystemConfig = dataclasses.field(default=SCALAR, repr=False)
 
     def __post_init__(self):
         for name in (
@@ -120,31 +121,50 @@ class GenerationConfig:
             raise ValueError(f"validation_share must lie in [0, 1), got {self.validation_share}")
 
 
+def settings(config: GenerationConfig) -> dict[str, Any]:
+    """All that decides what is generated, as plain JSON.
+
+    There are data sets, banks and runs that are older than systems: of one quantity the
+    settings do not name it.
+    """
+    fields = json.loads(json.dumps(dataclasses.asdict(config)))
+    if config.system == SCALAR:
+        del fields["system"]
+    return fields
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Record:
-    """One training example: an equation and one clean solution of it.
+    """One training example: the equations of a system and one clean solution of it.
 
     Attributes:
-      skeleton: of the equation.
-      constants: of the equation, in prefix order, float64.
+      skeleton: of the equations.
+      constants: of the equations, in prefix order, float64.
       max_time: the solution covers [0, max_time].
-      y: the solution on a regular grid, shape [time], float64.
+      y: the solution on a regular grid, shape [time], of several quantities
+        [time, states], float64.
     """
 
-    skeleton: Skeleton
+    skeleton: SystemSkeleton
     constants: Float[np.ndarray, " constants"]
     max_time: float
-    y: Float[np.ndarray, " time"]
+    y: Float[np.ndarray, "time ..."]
+
+    @property
+    def laws(self) -> tuple[Expression, ...]:
+        """The equations with their constants."""
+        return self.skeleton.with_constants(self.constants)
 
     @property
     def expression(self) -> Expression:
-        """The equation with its constants."""
-        return self.skeleton.with_constants(self.constants)
+        """The equation of a single quantity with its constants."""
+        (law,) = self.laws
+        return law
 
     @property
     def t(self) -> Float[np.ndarray, " time"]:
         """Times of the solution."""
-        return np.linspace(0.0, self.max_time, self.y.size)
+        return np.linspace(0.0, self.max_time, len(self.y))
 
 
 def stream(seed: int, *labels: str | int) -> np.random.Generator:
@@ -161,113 +181,76 @@ def split_of(key: str, validation_share: float) -> str:
     return "validation" if share < validation_share else "train"
 
 
-def draw_skeletons(
-    config: GenerationConfig, batch: int
-) -> tuple[list[str], collections.Counter[str]]:
-    """Keys of the skeletons of one batch of random trees, and how many were dropped why."""
-    rng = stream(config.seed, "trees", batch)
-    if config.simplify:  # How long SymPy takes must not depend on what came before.
-        clear_cache()
-    keys, counts = [], collections.Counter(trees=TREES_PER_BATCH)
-    for _ in range(TREES_PER_BATCH):
-        tree = sample_expression(config.prior, rng)
-        skeleton = _skeleton_of(tree, config)
-        if isinstance(skeleton, str):
-            counts[skeleton] += 1
-        else:
-            keys.append(skeleton.key)
-    return keys, counts
-
-
-def _skeleton_of(tree: Expression, config: GenerationConfig) -> Skeleton | str:
-    """The skeleton of a tree, or why it is dropped."""
-    try:
-        skeleton = canonicalize(
-            tree, simplify=config.simplify, seconds=config.seconds_per_tree
-        ).skeleton
-    except NotRepresentable:
-        return "outside the language"
-    except TimeLimitExceeded:
-        return "simplification too slow"
-    if is_trivial(skeleton):
-        return "constant equation"
-    if len(skeleton.tokens) > config.max_complexity:
-        return "too long"
-    if is_held_out(skeleton.key):
-        return "held out for testing"
-    return skeleton
-
-
-def draw_law(config: GenerationConfig, split: str, rng: np.random.Generator) -> Skeleton:
-    """The skeleton of a fresh law, of one split.
-
-    Raises:
-      RuntimeError: if thousands of laws in a row cannot be used.
-    """
-    for _ in range(_MAX_LAWS):
-        skeleton = _skeleton_of(sample_law(config.prior, rng), config)
-        if isinstance(skeleton, str):
-            continue
-        if split_of(skeleton.key, config.validation_share) == split:
-            return skeleton
-    raise RuntimeError(f"{_MAX_LAWS} laws in a row cannot be used for {split}")
-
-
 def draw_records(
     config: GenerationConfig,
-    skeleton: Skeleton,
+    skeleton: SystemSkeleton,
     rng: np.random.Generator,
-    known: set[Expression] | None = None,
+    known: set[Laws] | None = None,
 ) -> tuple[list[Record], collections.Counter[str]]:
-    """One equation of a skeleton, its solutions, and how many were dropped why.
+    """The equations of a skeleton, their solutions, and how many were dropped why.
 
-    A rescaled equation differs from all others, since its units are random.
+    Rescaled equations differ from all others, since their units are random.
 
     Args:
       config: what to generate.
-      skeleton: of the equation.
+      skeleton: of the equations.
       rng: random numbers.
-      known: equations that were drawn before; the same are not used again, and a new
-        one is added.
+      known: equations that were drawn before; the same are not used again, and new
+        ones are added.
 
     Returns:
-      At most `initial_values_per_ode` records, all of the same equation.
+      At most `initial_values_per_ode` records, all of the same equations.
     """
     counts: collections.Counter[str] = collections.Counter()
     known = set() if known is None else known
-    expression = resample_constants(skeleton, config.prior, rng)
-    if expression is None:
+    laws = _with_new_constants(skeleton, config, rng)
+    if laws is None:
         counts["no constants keep the skeleton"] += 1
         return [], counts
-    solver = config.solver
+    solver, states = config.solver, len(laws)
     duration = _log_uniform((config.min_time or solver.max_time, solver.max_time), rng)
-    initial_values = _sample_initial_values(config, rng)
+    initial_values = _sample_initial_values(config, states, rng)
     rescaled = rng.random() < config.rescaled_share
-    size = _log_uniform(config.rescaled_size, rng)
-    if not rescaled and expression in known:
+    sizes = [_log_uniform(config.rescaled_size, rng) for _ in laws]
+    if not rescaled and laws in known:
         counts["equation drawn before"] += 1
         return [], counts
 
     t = np.linspace(0.0, duration, solver.num_points)
-    kept = [y for y in trusted_solutions(expression, initial_values, solver, t) if y is not None]
+    solved = trusted_solutions(laws[0] if states == 1 else laws, initial_values, solver, t)
+    kept = [y for y in solved if y is not None]
     counts["no trusted solution"] += len(initial_values) - len(kept)
-    unit = 1.0
+    units: Sequence[float] = [1.0] * states
     if rescaled and kept:
-        largest = max(float(np.abs(y).max()) for y in kept)
-        for unit in (largest / size, 1.0):  # In other units of time alone, if need be.
-            other = _in_units(expression, unit, duration / solver.max_time)
+        largest = np.max([np.abs(y).max(axis=0) for y in kept], axis=0).reshape(states)
+        # In other units of time alone, if need be.
+        for units in ([float(a / b) for a, b in zip(largest, sizes, strict=True)], [1.0] * states):
+            other = _in_units(laws, units, duration / solver.max_time)
             if other is not None and _belongs(other, skeleton, config):
                 counts["rescaled"] += len(kept)
-                expression, duration = other, solver.max_time
+                laws, duration = other, solver.max_time
                 break
-    if not _is_encodable(expression, config):
+    if not _is_encodable(laws, config):
         counts["constant outside the grid"] += len(kept)
         return [], counts
-    known.add(expression)
+    known.add(laws)
     counts["equations"] += 1
     counts["kept"] += len(kept)
-    constants = np.asarray(expression.constants)
-    return [Record(expression.skeleton, constants, duration, y / unit) for y in kept], counts
+    skeleton, constants = skeleton_of(laws), np.concatenate([law.constants for law in laws])
+    unit = units[0] if states == 1 else np.array(units)
+    return [Record(skeleton, constants, duration, y / unit) for y in kept], counts
+
+
+def _with_new_constants(
+    skeleton: SystemSkeleton, config: GenerationConfig, rng: np.random.Generator
+) -> Laws | None:
+    laws = []
+    for part in skeleton.parts:
+        law = resample_constants(part, config.prior, rng)
+        if law is None:
+            return None
+        laws.append(law)
+    return tuple(laws)
 
 
 def _log_uniform(limits: tuple[float, float], rng: np.random.Generator, size=None):
@@ -276,46 +259,50 @@ def _log_uniform(limits: tuple[float, float], rng: np.random.Generator, size=Non
 
 
 def _sample_initial_values(
-    config: GenerationConfig, rng: np.random.Generator
-) -> Float[np.ndarray, " n"]:
-    count, limit = config.initial_values_per_ode, config.solver.max_initial_value
-    values = rng.uniform(-limit, limit, count)
+    config: GenerationConfig, states: int, rng: np.random.Generator
+) -> Float[np.ndarray, "n states"]:
+    shape = config.initial_values_per_ode, states
+    limit = config.solver.max_initial_value
+    values = rng.uniform(-limit, limit, shape)
     if config.heavy_initial_share:
-        heavy = np.copysign(_log_uniform(config.heavy_initial_values, rng, count), values)
-        values = np.where(rng.random(count) < config.heavy_initial_share, heavy, values)
+        heavy = np.copysign(_log_uniform(config.heavy_initial_values, rng, shape), values)
+        values = np.where(rng.random(shape) < config.heavy_initial_share, heavy, values)
     return values
 
 
-def _in_units(expression: Expression, value: float, time: float) -> Expression | None:
-    """The law of z = y/value in time s = t/time: dz/ds = (time/value) f(value z)."""
-    inside = [
-        token
-        for part in expression.prefix
-        for token in (("mul", value, VARIABLE) if part == VARIABLE else (part,))
-    ]
+def _in_units(laws: Laws, units: Sequence[float], time: float) -> Laws | None:
+    """The laws of z_k = y_k/u_k in time s = t/time: dz_k/ds = (time/u_k) f_k(u z, time s)."""
+    variables = laws[0].variables
+    scales = dict(zip(variables, units)) | ({TIME: time} if TIME in variables else {})
+
+    def rescaled(law: Expression, unit: float) -> Expression:
+        inside = [
+            token
+            for part in law.prefix
+            for token in (("mul", scales[part], part) if part in scales else (part,))
+        ]
+        return canonicalize(Expression(("mul", time / unit, *inside), variables))
+
     try:
-        return canonicalize(Expression(("mul", time / value, *inside)))
+        return tuple(rescaled(law, unit) for law, unit in zip(laws, units, strict=True))
     except NotRepresentable:
         return None
 
 
-def _belongs(rescaled: Expression, skeleton: Skeleton, config: GenerationConfig) -> bool:
-    """Whether a rescaled equation can stand where one of the skeleton was drawn."""
+def _belongs(rescaled: Laws, skeleton: SystemSkeleton, config: GenerationConfig) -> bool:
+    """Whether rescaled equations can stand where some of the skeleton were drawn."""
     if not _is_encodable(rescaled, config):
         return False
-    new, share = rescaled.skeleton, config.validation_share
+    new, share = skeleton_of(rescaled), config.validation_share
     return not is_held_out(new.key) and split_of(new.key, share) == split_of(skeleton.key, share)
 
 
-def _is_encodable(expression: Expression, config: GenerationConfig) -> bool:
+def _is_encodable(laws: Laws, config: GenerationConfig) -> bool:
     try:
-        _VOCABULARY.encode(expression, config.max_complexity + 1)
+        Vocabulary.of(config.system).encode_system(laws, config.max_complexity + 1)
     except NotEncodable:
         return False
     return True
-
-
-_VOCABULARY = Vocabulary()
 
 
 def skeleton_records(
@@ -328,8 +315,8 @@ def skeleton_records(
       work: the key of the skeleton and the number of its sets of constants.
     """
     key, sets = work
-    skeleton, rng = Skeleton.from_key(key), stream(config.seed, "solutions", key)
-    known: set[Expression] = set()
+    skeleton, rng = config.system.skeleton(key), stream(config.seed, "solutions", key)
+    known: set[Laws] = set()
     records: list[Record] = []
     counts: collections.Counter[str] = collections.Counter()
     for _ in range(sets):

@@ -1,6 +1,6 @@
-"""Endless fresh examples from a bank of skeletons, nothing stored.
+"""Endless fresh examples from a bank of skeletons or from the prior, nothing stored.
 
-    bank, laws -> constants, initial values, solutions -> corrupt and encode -> batches
+    bank, prior -> constants, initial values, solutions -> corrupt and encode -> batches
 
 A chunk of some batches is a function of the seed and its number alone, so the
 examples do not depend on how many worker processes make them, and the position
@@ -24,11 +24,12 @@ import numpy as np
 from nsode_jax.data.bank import SkeletonBank
 from nsode_jax.data.encode import ExampleFormat
 from nsode_jax.data.examples import Example, corrupted_example, points_to_words
-from nsode_jax.data.generate import GenerationConfig, draw_law, draw_records, stream
+from nsode_jax.data.generate import GenerationConfig, draw_records, settings, stream
+from nsode_jax.data.skeletons import draw_fresh
 from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.data.workers import Workers
 from nsode_jax.dynamics.corrupt import CorruptionConfig
-from nsode_jax.expressions.expression import Skeleton
+from nsode_jax.expressions.coupled import SystemSkeleton
 from nsode_jax.expressions.operators import OPERATORS
 
 _BATCHES_PER_CHUNK = 8
@@ -41,7 +42,7 @@ class OnlineConfig:
 
     Attributes:
       bank: file or name of a skeleton bank; its first `generation.num_skeletons`
-        skeletons are used.
+        skeletons are used. Empty: every skeleton is drawn from the prior.
       generation: distribution of constants, initial values and durations; how many
         equations are fresh laws instead.
       corruption: what is done to the clean solutions.
@@ -77,7 +78,8 @@ class OnlineBatches(Iterator[Example]):
 
         Raises:
           FileNotFoundError: if there is no such bank.
-          ValueError: if the bank is damaged or has no skeleton of the split.
+          ValueError: if the bank is damaged, is of other systems, or has no skeleton of the
+            split.
         """
         _Drawer.of(config)  # Refuses bad settings here, not in a worker.
         self._config = config
@@ -144,14 +146,24 @@ class _Drawer:
         return cls(config)
 
     def __init__(self, config: OnlineConfig):
-        self._config, self._vocabulary = config, Vocabulary()
-        generation = config.generation
+        self._config, self._vocabulary = config, Vocabulary.of(config.generation.system)
         if config.form.max_length <= 1:
             raise ValueError("max_length leaves no room for an expression")
-        bank = SkeletonBank.load(config.bank)
-        everything = f"{dataclasses.replace(config, process=0)} {bank.sha256}"
+        bank = SkeletonBank.load(config.bank) if config.bank else None
+        system = settings(config.generation).get("system", "")
+        everything = f"{dataclasses.replace(config, process=0)} {bank.sha256 if bank else ''}"
         # Of all that decides the examples, but for the process.
-        self.fingerprint = hashlib.sha256(everything.encode()).hexdigest()[:16]
+        self.fingerprint = hashlib.sha256(f"{everything}{system}".encode()).hexdigest()[:16]
+        self._keys, self._ends = self._bank_work(bank) if bank else ([], [])
+
+    def _bank_work(self, bank: SkeletonBank) -> tuple[list[str], list[int]]:
+        """The keys of the bank to be used, and the ends of their shares in all draws."""
+        config, generation = self._config, self._config.generation
+        if bank.settings.get("system") != settings(generation).get("system"):
+            raise ValueError(
+                f"the bank {config.bank} is one of other systems than generation.system: draw "
+                "one by nsode_jax.generate --bank, or train without a bank, on 'online:'"
+            )
         work = [
             (key, sets)
             for key, sets in bank.first(generation.num_skeletons).work(generation, config.split)
@@ -162,9 +174,8 @@ class _Drawer:
         ]
         if not work:
             raise ValueError(f"the bank {config.bank} has no skeleton for {config.split}")
-        self._keys = [key for key, _ in work]
         # A skeleton is drawn as often as it would get constants in a stored data set.
-        self._ends = list(itertools.accumulate(sets for _, sets in work))
+        return [key for key, _ in work], list(itertools.accumulate(sets for _, sets in work))
 
     def chunk(self, number: int) -> list[Example]:
         config = self._config
@@ -195,11 +206,13 @@ class _Drawer:
             for start in range(0, size, config.batch_size)
         ]
 
-    def _skeleton(self, rng: np.random.Generator) -> Skeleton:
-        generation = self._config.generation
+    def _skeleton(self, rng: np.random.Generator) -> SystemSkeleton:
+        generation, split = self._config.generation, self._config.split
         if generation.fresh_law_share and rng.random() < generation.fresh_law_share:
-            return draw_law(generation, self._config.split, rng)
-        return Skeleton.from_key(
+            return draw_fresh(generation, split, rng, laws=True)
+        if not self._keys:
+            return draw_fresh(generation, split, rng, laws=False)
+        return generation.system.skeleton(
             self._keys[bisect.bisect(self._ends, rng.integers(self._ends[-1]))]
         )
 

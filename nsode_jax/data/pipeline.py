@@ -35,9 +35,8 @@ class CorruptAndEncode(grain.transforms.RandomMap):
         self, element: dict[str, Any], rng: np.random.Generator
     ) -> dict[str, np.ndarray]:
         """`points`, `mask`, `low` and `fraction` of a record."""
-        return corrupted_example(
-            features_to_record(element), self._form, self._corruption, self._vocabulary, rng
-        )
+        record = features_to_record(element, self._vocabulary.system)
+        return corrupted_example(record, self._form, self._corruption, self._vocabulary, rng)
 
 
 def batches(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nsode_jax.data.generate import Record
-from nsode_jax.expressions.expression import Skeleton
+from nsode_jax.expressions.coupled import SCALAR, SystemConfig, SystemSkeleton
 from nsode_jax.system.extras import extra
 
 with extra("train", "a stored data set"):
@@ -22,60 +22,69 @@ def float64(shape: tuple[int | None, ...]) -> tfds.features.Tensor:
     return tfds.features.Tensor(shape=shape, dtype=np.float64, encoding="bytes")
 
 
-def features() -> tfds.features.FeaturesDict:
-    """Names, shapes and types of a stored record."""
+def features(system: SystemConfig = SCALAR) -> tfds.features.FeaturesDict:
+    """Names, shapes and types of a stored record; y is [time] or [time, num_states]."""
+    states = () if system.num_states == 1 else (system.num_states,)
     return tfds.features.FeaturesDict(
         {
             "skeleton": tfds.features.Text(),
             "constants": float64((None,)),
             "max_time": float64(()),
-            "y": float64((None,)),
+            "y": float64((None, *states)),
         }
     )
 
 
-def record_to_features(record: Record) -> dict[str, Any]:
-    """A record as a dictionary of `features`."""
+def record_to_features(record: Record, system: SystemConfig = SCALAR) -> dict[str, Any]:
+    """A record as a dictionary of `features`; quantities that its system has not are NaN."""
+    y = np.asarray(record.y, np.float64)
+    if system.num_states > 1:
+        y, observed = np.full((len(y), system.num_states), np.nan), y.reshape(len(y), -1)
+        y[:, : observed.shape[1]] = observed
     return {
         "skeleton": record.skeleton.key,
         "constants": np.asarray(record.constants, np.float64),
         "max_time": np.float64(record.max_time),
-        "y": np.asarray(record.y, np.float64),
+        "y": y,
     }
 
 
-def features_to_record(features: dict[str, Any]) -> Record:
+def features_to_record(features: dict[str, Any], system: SystemConfig = SCALAR) -> Record:
     """The inverse of `record_to_features`, for what TFDS reads back."""
+    skeleton, y = _skeleton(features["skeleton"], system), np.asarray(features["y"], np.float64)
+    if y.ndim == 2:
+        states = len(skeleton.parts)
+        y = y[:, 0] if states == 1 else y[:, :states]
     return Record(
-        skeleton=_skeleton(features["skeleton"]),
+        skeleton=skeleton,
         constants=np.asarray(features["constants"], np.float64),
         max_time=float(features["max_time"]),
-        y=np.asarray(features["y"], np.float64),
+        y=y,
     )
 
 
-def serializer() -> Callable[[Record], bytes]:
+def serializer(system: SystemConfig = SCALAR) -> Callable[[Record], bytes]:
     """A function from a record to the bytes that TFDS stores for it.
 
     `features().serialize_example` would do but for the order of the fields: protobuf
     hashes them with a salt that every process draws anew, so that the same records
     would make different files.
     """
-    form = features()
+    form = features(system)
     specifications: dict[str, Any] = dict(form.get_serialized_info())
     serialize = tfds.core.ExampleSerializer(specifications)
 
     def to_bytes(record: Record) -> bytes:
-        encoded = form.encode_example(record_to_features(record))
+        encoded = form.encode_example(record_to_features(record, system))
         return serialize.get_tf_example(encoded).SerializeToString(deterministic=True)
 
     return to_bytes
 
 
 @functools.lru_cache(maxsize=1 << 17)
-def _skeleton(key: bytes | str) -> Skeleton:
+def _skeleton(key: bytes | str, system: SystemConfig) -> SystemSkeleton:
     """Parsed once: records of one skeleton are many."""
-    return Skeleton.from_key(key.decode() if isinstance(key, bytes) else key)
+    return system.skeleton(key.decode() if isinstance(key, bytes) else key)
 
 
 def open_split(name: str, split: str, data_dir: str):

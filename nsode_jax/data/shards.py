@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nsode_jax.data.bank import Progress, SkeletonBank, silent
-from nsode_jax.data.generate import GenerationConfig, skeleton_records
+from nsode_jax.data.generate import GenerationConfig, settings, skeleton_records
 from nsode_jax.data.records import serializer
 from nsode_jax.data.statistics import Statistics
 from nsode_jax.data.workers import Workers
@@ -60,7 +60,7 @@ class _Task:
     @property
     def fingerprint(self) -> str:
         """Of what the shard should hold."""
-        return _sha256(json.dumps([_settings(self.config), self.work]).encode())
+        return _sha256(json.dumps([settings(self.config), self.work]).encode())
 
 
 def write_dataset(
@@ -96,8 +96,8 @@ def write_dataset(
         (folder / "shards").mkdir(parents=True, exist_ok=True)
         for leftover in folder.rglob("*.partial"):
             leftover.unlink(missing_ok=True)
-        settings = {**_settings(config), "versions": _versions()}
-        write_atomically(folder / "config.json", json.dumps(settings, indent=1).encode())
+        described = {**settings(config), "versions": _versions()}
+        write_atomically(folder / "config.json", json.dumps(described, indent=1).encode())
 
         bank = _bank(folder, config, workers, progress)
         tasks = {split: _plan(folder, builder.name, split, bank, config) for split in SPLITS}
@@ -133,10 +133,6 @@ def _lock(folder: Path) -> Iterator[None]:
         yield
 
 
-def _settings(config: GenerationConfig) -> dict:
-    return json.loads(json.dumps(dataclasses.asdict(config)))
-
-
 def _versions() -> dict[str, str]:
     """Of what decides the bytes of a shard."""
     names = ("nsode-jax", "numpy", "scipy", "sympy", "numba", "array_record")
@@ -152,8 +148,9 @@ def _refuse_other_settings(path: Path, config: GenerationConfig) -> None:
         return
     try:
         before = json.loads(path.read_text(encoding="utf-8"))
-        sections = [("", before, _settings(config))] + [
-            (f"{name}.", before[name], _settings(config)[name]) for name in ("prior", "solver")
+        now = settings(config)
+        sections = [("", before, now)] + [
+            (f"{name}.", before[name], now[name]) for name in ("prior", "solver")
         ]
         versions = before["versions"]
     except (ValueError, KeyError, TypeError) as error:
@@ -175,7 +172,8 @@ def _refuse_other_settings(path: Path, config: GenerationConfig) -> None:
 
 def _require_room(unfinished: Path, config: GenerationConfig) -> None:
     records = config.num_skeletons * config.constants_per_skeleton * config.initial_values_per_ode
-    needed = _LEAST_KEPT * records * (8 * config.solver.num_points + _BYTES_PER_RECORD)
+    values = config.solver.num_points * config.system.num_states
+    needed = _LEAST_KEPT * records * (8 * values + _BYTES_PER_RECORD)
     there = sum(path.stat().st_size for path in unfinished.glob("*array_record*"))
     free = shutil.disk_usage(unfinished.parent).free
     if free < needed - there:
@@ -235,7 +233,7 @@ def _remove_others(folder: Path, name: str, tasks: list[_Task]) -> None:
 
 
 def _write_shard(task: _Task) -> None:
-    statistics, serialize = Statistics(), serializer()
+    statistics, serialize = Statistics(), serializer(task.config.system)
     count = size = 0
     partial = task.path.with_name(f"{task.path.name}.{os.getpid()}.partial")
     try:

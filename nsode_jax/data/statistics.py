@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from nsode_jax.expressions.coupled import SystemSkeleton
 from nsode_jax.expressions.expression import Skeleton
 from nsode_jax.expressions.operators import OPERATORS
 
@@ -28,14 +29,14 @@ class Statistics:
     operators: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
 
     @classmethod
-    def of(cls, skeletons: Iterable[Skeleton]) -> Statistics:
+    def of(cls, skeletons: Iterable[Skeleton | SystemSkeleton]) -> Statistics:
         """Statistics of some examples."""
         statistics = cls()
         for skeleton in skeletons:
             statistics.add(skeleton)
         return statistics
 
-    def add(self, skeleton: Skeleton, examples: int = 1) -> None:
+    def add(self, skeleton: Skeleton | SystemSkeleton, examples: int = 1) -> None:
         """Counts some examples of one skeleton."""
         self.complexities[len(skeleton.tokens)] += examples
         for token in skeleton.tokens:

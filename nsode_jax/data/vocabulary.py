@@ -3,25 +3,28 @@
 A constant c between the grid points x_i and x_{i+1} is the distribution
 (1 - fraction) on x_i and fraction on x_{i+1}, with
 (1 - fraction) x_i + fraction x_{i+1} = c. Every position of a target is stored
-as such a pair (low, fraction); operators and the variable have fraction 0.
+as such a pair (low, fraction); operators and variables have fraction 0.
+
+Several equations are one sequence, with a separator between two (appendix A).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from nsode_jax.expressions.expression import Expression
-from nsode_jax.expressions.operators import OPERATORS, VARIABLE, arity
+from nsode_jax.expressions.coupled import SEPARATOR, SystemConfig, divided, joined
+from nsode_jax.expressions.expression import Expression, ExpressionError
+from nsode_jax.expressions.operators import OPERATORS, TIME, VARIABLE, arity
 
 PAD, BOS, EOS = 0, 1, 2
 _SPECIAL = ("<pad>", "<bos>", "<eos>")
 SYMBOLS = (*_SPECIAL, VARIABLE, *OPERATORS)
-"""What a network that is trained today writes beside constants."""
+"""What a network for one quantity that is trained today writes beside constants."""
 
 
 class NotEncodable(ValueError):
@@ -30,7 +33,9 @@ class NotEncodable(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Vocabulary:
-    """Tokens: pad, bos, eos, the variable, the operators, the constant grid.
+    """Tokens: pad, bos, eos, the variables, the operators, a separator, the constant grid.
+
+    There is a separator where there are several quantities.
 
     Attributes:
       max_constant: the grid covers [-max_constant, max_constant].
@@ -51,13 +56,39 @@ class Vocabulary:
             raise ValueError("the constant grid needs two points and a positive range")
         if self.symbols[:3] != _SPECIAL or len(set(self.symbols)) != len(self.symbols):
             raise ValueError(f"symbols must begin with {', '.join(_SPECIAL)} and differ")
+        known = {*OPERATORS, SEPARATOR, *self.system.variables()}
         for symbol in self.symbols[3:]:
-            if symbol not in OPERATORS and symbol != VARIABLE:
+            if symbol not in known:
                 raise ValueError(f"the symbol {symbol!r} is no operator of the table")
+        if (SEPARATOR in self.symbols) != (self.system.num_states > 1):
+            raise ValueError(f"a separator {SEPARATOR!r} stands between several equations")
 
     pad = PAD
     bos = BOS
     eos = EOS
+
+    @classmethod
+    @functools.lru_cache(maxsize=16)
+    def of(cls, system: SystemConfig) -> Vocabulary:
+        """What a network for such systems that is trained today writes."""
+        separator = (SEPARATOR,) if system.num_states > 1 else ()
+        return cls(symbols=(*_SPECIAL, *system.variables(), *OPERATORS, *separator))
+
+    @functools.cached_property
+    def system(self) -> SystemConfig:
+        """What the equations are about."""
+        several = sum(symbol.removeprefix(VARIABLE).isdecimal() for symbol in self.symbols)
+        return SystemConfig(max(several, 1), TIME in self.symbols)
+
+    @functools.cached_property
+    def variables(self) -> tuple[int, ...]:
+        """Ids of the quantities in their order, and of the time."""
+        return tuple(self._ids[name] for name in self.system.variables() if name in self._ids)
+
+    @property
+    def separator(self) -> int | None:
+        """Id of the token between two equations; None where there is one equation."""
+        return self._ids.get(SEPARATOR)
 
     @property
     def grid_start(self) -> int:
@@ -100,25 +131,32 @@ class Vocabulary:
     def encode(
         self, expression: Expression, max_length: int
     ) -> tuple[Int[np.ndarray, " length"], Float[np.ndarray, " length"]]:
-        """Target of an expression: (low, fraction), eos at its end, then pad.
+        """`encode_system` of a single equation."""
+        return self.encode_system((expression,), max_length)
+
+    def encode_system(
+        self, laws: Sequence[Expression], max_length: int
+    ) -> tuple[Int[np.ndarray, " length"], Float[np.ndarray, " length"]]:
+        """Target of the equations of a system: (low, fraction), eos at its end, then pad.
 
         Raises:
           NotEncodable: if it needs more than `max_length` positions with eos, a
-            constant lies outside the grid, or an operator or variable is not among the
-            symbols.
+            constant lies outside the grid, or an operator, a variable or the separator is
+            not among the symbols.
         """
-        if len(expression.prefix) >= max_length:
-            raise NotEncodable(f"{len(expression.prefix)} tokens and eos exceed {max_length}")
+        tokens = joined(law.prefix for law in laws)
+        if len(tokens) >= max_length:
+            raise NotEncodable(f"{len(tokens)} tokens and eos exceed {max_length}")
         low = np.full(max_length, PAD, np.int32)
         fraction = np.zeros(max_length, np.float32)
-        for i, token in enumerate(expression.prefix):
+        for i, token in enumerate(tokens):
             if isinstance(token, str):
                 if token not in self._ids:
                     raise NotEncodable(f"the vocabulary has no symbol {token!r}")
                 low[i] = self._ids[token]
             else:
                 low[i], fraction[i] = self.two_hot(token)
-        low[len(expression.prefix)] = EOS
+        low[len(tokens)] = EOS
         return low, fraction
 
     def decode(
@@ -126,10 +164,26 @@ class Vocabulary:
         low: Iterable[int] | Int[np.ndarray, " length"],
         fraction: Iterable[float] | Float[np.ndarray, " length"],
     ) -> Expression:
-        """The expression of a sequence of pairs, up to eos or the end.
+        """`decode_system` of a single equation.
 
         Raises:
           ExpressionError: if it is not one complete expression.
+        """
+        laws = self.decode_system(low, fraction)
+        if len(laws) != 1:
+            raise ExpressionError(f"{len(laws)} equations, where one is expected")
+        (law,) = laws
+        return law
+
+    def decode_system(
+        self,
+        low: Iterable[int] | Int[np.ndarray, " length"],
+        fraction: Iterable[float] | Float[np.ndarray, " length"],
+    ) -> tuple[Expression, ...]:
+        """The equations of a sequence of pairs, up to eos or the end.
+
+        Raises:
+          ExpressionError: if they are not complete equations, in as many quantities.
         """
         prefix: list[str | float] = []
         for token, weight in zip(low, fraction, strict=True):
@@ -139,7 +193,9 @@ class Vocabulary:
                 prefix.append(self.constant(int(token), float(weight)))
             else:
                 prefix.append(self.symbols[token])
-        return Expression(tuple(prefix))
+        parts = divided(prefix)
+        variables = self.system.variables(len(parts))
+        return tuple(Expression(part, variables) for part in parts)
 
     @functools.cached_property
     def _ids(self) -> dict[str, int]:

@@ -30,6 +30,7 @@ from nsode_jax.decoding.grammar import (
     legal_tokens,
     next_open_slots,
     soft_token,
+    variables_of,
     writable_tokens,
 )
 
@@ -154,15 +155,23 @@ def log_softmax(
 
 def allowed_tokens(
     open_slots: Int[Array, "batch beams"],
+    written: Written,
     remaining_length: Int[Array, ""],
+    states: Int[Array, " batch"] | None,
     table: TokenTable,
     grammar: bool,
 ) -> Bool[Array, "batch beams vocab"]:
     """What may be written next: by the grammar, or all but <pad> and <bos> without it."""
-    if grammar:
+    if not grammar:
+        shape = (*open_slots.shape, table.size)
+        return jnp.broadcast_to(writable_tokens(table)[None, None, :], shape)
+    if table.separator is None:
         return legal_tokens(open_slots, remaining_length, table)
-    shape = (*open_slots.shape, table.size)
-    return jnp.broadcast_to(writable_tokens(table)[None, None, :], shape)
+    if states is None:
+        states = jnp.full(open_slots.shape[:1], len(table.states), jnp.int32)
+    separators = states[:, None] - 1 - jnp.sum(written.tokens == table.separator, axis=-1)
+    legal = legal_tokens(open_slots, remaining_length, table, separators)
+    return legal & variables_of(states, table)[:, None, :]
 
 
 def gather_beams(tree: Any, index: Int[Array, "batch kept"]) -> Any:
@@ -184,6 +193,7 @@ def beam_search(
     length_penalty: float = 0.0,
     grammar: bool = True,
     merge_constants: bool = False,
+    states: Int[Array, " batch"] | None = None,
 ) -> BeamResult:
     """The `beams` most probable expressions of each trajectory, as far as a beam finds them.
 
@@ -211,6 +221,8 @@ def beam_search(
         only the top, with the probability of all (`grammar.constant_hills`). Without it
         the beam fills with near-copies of one formula, and a formula without constants
         is preferred to one whose probability is spread over many values.
+      states: quantities of each trajectory, for which the grammar wants an equation
+        each; by default all of the table.
 
     Returns:
       The candidates, best first. Rows beyond the number of candidates found are
@@ -253,7 +265,9 @@ def beam_search(
         position = state.position
         logits, cache = step_fn(state.cache, state.ancestors, state.low, state.fraction, position)
         log_p = log_softmax(logits, table)
-        allowed = allowed_tokens(state.open_slots, max_length - position, table, grammar)
+        allowed = allowed_tokens(
+            state.open_slots, state.written, max_length - position, states, table, grammar
+        )
         gained = log_p
         if merge_constants:
             gained, is_top = constant_hills(log_p, table)
@@ -335,6 +349,7 @@ def decode_rows(
     max_length: int,
     grammar: bool,
     merge_constants: bool = False,
+    states: Int[Array, " batch"] | None = None,
 ) -> BeamResult:
     """Writes each row to its end, one chosen token after another; rows never meet.
 
@@ -350,6 +365,7 @@ def decode_rows(
       grammar: write only complete prefix expressions.
       merge_constants: a constant counts with the probability of its hill, as in
         `beam_search`.
+      states: quantities of each trajectory, as in `beam_search`.
 
     Returns:
       The rows in the order they were written. A row without <eos> after
@@ -367,7 +383,9 @@ def decode_rows(
     def step(state: RowState) -> RowState:
         logits, cache = step_fn(state.cache, own, state.low, state.fraction, state.position)
         log_p = log_softmax(logits, table)
-        allowed = allowed_tokens(state.open_slots, max_length - state.position, table, grammar)
+        allowed = allowed_tokens(
+            state.open_slots, state.written, max_length - state.position, states, table, grammar
+        )
         token = choose(jnp.where(allowed, log_p, -jnp.inf), state.position)
         low, fraction = soft_token(log_p, token, table)
         mass = constant_hills(log_p, table)[0] if merge_constants else log_p
@@ -418,6 +436,7 @@ def greedy(
     batch: int,
     max_length: int,
     grammar: bool = True,
+    states: Int[Array, " batch"] | None = None,
 ) -> BeamResult:
     """The most probable allowed token at each step; a result with one beam.
 
@@ -437,4 +456,5 @@ def greedy(
         rows=1,
         max_length=max_length,
         grammar=grammar,
+        states=states,
     )

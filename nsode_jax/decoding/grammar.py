@@ -1,5 +1,7 @@
 """The language a decoder writes: prefix expressions, and constants as soft tokens.
 
+Of a system of K quantities it writes K expressions with separators between them.
+
 Nothing here knows a model or the vocabulary's class; a `TokenTable` of plain
 integers says all that decoding must know about the tokens.
 """
@@ -29,6 +31,9 @@ class TokenTable:
       grid_start: first of the `grid_size` contiguous tokens of the constant
         grid, in increasing order of value.
       grid_size: number of grid tokens; 0 for a language without constants.
+      states: the tokens of the quantities that have an equation each, in their order;
+        needed where there are several.
+      separator: written between two equations; None where there is one.
     """
 
     arities: tuple[int, ...]
@@ -37,11 +42,16 @@ class TokenTable:
     pad: int
     grid_start: int
     grid_size: int
+    states: tuple[int, ...] = ()
+    separator: int | None = None
 
     def __post_init__(self) -> None:
         special = {self.bos, self.eos, self.pad}
         if len(special) != 3 or not special <= set(range(self.size)):
             raise ValueError(f"bos, eos and pad must be three tokens below {self.size}: {special}")
+        if self.separator is not None and len(self.states) < 2:
+            raise ValueError("a separator needs the tokens of several quantities")
+        special |= {self.separator}
         if self.grid_size == 1 or not 0 <= self.grid_start <= self.size - self.grid_size:
             raise ValueError(
                 f"the grid needs 0 or at least 2 tokens, all below {self.size}: "
@@ -55,6 +65,12 @@ class TokenTable:
         """Number of tokens in the vocabulary."""
         return len(self.arities)
 
+    @property
+    def special(self) -> Bool[np.ndarray, " vocab"]:
+        """Tokens that are no part of an expression."""
+        special = [t for t in (self.pad, self.bos, self.eos, self.separator) if t is not None]
+        return np.isin(np.arange(self.size), special)
+
 
 def next_open_slots(
     open_slots: Int[Array, "*shape"], token: Int[Array, "*shape"], table: TokenTable
@@ -62,39 +78,59 @@ def next_open_slots(
     """Arguments still to be written once `token` has filled one slot.
 
     A decoder starts with one open slot, the root; a token of arity a fills one
-    and opens a. At 0 the expression is complete. Special tokens change nothing.
+    and opens a. At 0 the expression is complete. A separator opens the root of the next
+    one. The other special tokens change nothing.
     """
-    special = np.isin(np.arange(table.size), (table.pad, table.bos, table.eos))
-    opened = np.where(special, 0, np.asarray(table.arities) - 1)
+    opened = np.where(table.special, 0, np.asarray(table.arities) - 1)
+    if table.separator is not None:
+        opened[table.separator] = 1
     return open_slots + jnp.asarray(opened, jnp.int32)[token]
 
 
 def legal_tokens(
-    open_slots: Int[Array, "*shape"], remaining_length: ArrayLike, table: TokenTable
+    open_slots: Int[Array, "*shape"],
+    remaining_length: ArrayLike,
+    table: TokenTable,
+    separators: ArrayLike = 0,
 ) -> Bool[Array, "*shape vocab"]:
-    """Tokens after which a prefix expression can still be completed in time.
+    """Tokens after which all prefix expressions can still be completed in time.
 
     After an incomplete expression a token of arity a is legal if it, one leaf
-    for each slot then open, and <eos> fit in the remaining length. After a
-    complete one only <eos> is legal. <pad> and <bos> never are.
+    for each slot then open, a separator and a leaf for each further expression, and
+    <eos> fit in the remaining length. After a complete one only a separator is legal,
+    or <eos> where no further one is to be written. <pad> and <bos> never are.
 
     Args:
       open_slots: arguments still to be written.
       remaining_length: tokens that may still be written, this one and <eos>
         included; a scalar or an array like `open_slots`.
       table: the tokens.
+      separators: how many are still to be written; a scalar or an array like
+        `open_slots`.
     """
     # [*shape] --> [*shape, 1], to be broadcast against [1, ..., 1, vocab].
     slots = open_slots[..., None]
     remaining = jnp.broadcast_to(jnp.asarray(remaining_length), open_slots.shape)[..., None]
     token = np.arange(table.size).reshape((1,) * open_slots.ndim + (-1,))
-    is_special = np.isin(token, (table.pad, table.bos, table.eos))
     arity = np.asarray(table.arities, np.int32)[token]
 
     shortest = slots - 1 + arity + 2  # this token, a leaf for each slot then open, and <eos>
-    extends = (slots > 0) & (shortest <= remaining) & ~is_special
-    ends = (slots == 0) & (remaining > 0) & (token == table.eos)
-    return extends | ends
+    if table.separator is None:
+        extends = (slots > 0) & (shortest <= remaining) & ~table.special[token]
+        return extends | ((slots == 0) & (remaining > 0) & (token == table.eos))
+    further = jnp.broadcast_to(jnp.asarray(separators), open_slots.shape)[..., None]
+    shortest += 2 * further
+    extends = (slots > 0) & (shortest <= remaining) & ~table.special[token]
+    complete = (slots == 0) & (2 * further < remaining)
+    closing = jnp.where(further > 0, table.separator, table.eos)
+    return extends | (complete & (token == closing))
+
+
+def variables_of(states: Int[Array, "*shape"], table: TokenTable) -> Bool[Array, "*shape vocab"]:
+    """Tokens that equations of so many quantities may hold: no quantity beyond them."""
+    place = np.zeros(table.size, np.int32)
+    place[list(table.states)] = np.arange(len(table.states))
+    return jnp.asarray(place).reshape((1,) * states.ndim + (-1,)) < states[..., None]
 
 
 def writable_tokens(table: TokenTable) -> Bool[np.ndarray, " vocab"]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import Float
 
 from nsode_jax.data.encode import encode_trajectories
 from nsode_jax.data.vocabulary import Vocabulary
@@ -18,9 +19,13 @@ from nsode_jax.decoding.beam_search import BeamResult, StepFn, beam_search
 from nsode_jax.decoding.grammar import TokenTable, constant_hills, soft_token
 from nsode_jax.decoding.sampling import sample
 from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.expressions.coupled import SCALAR
 from nsode_jax.expressions.expression import Expression, ExpressionError
-from nsode_jax.modeling.pretrained import load_pretrained
+from nsode_jax.modeling.pretrained import WeightsError, load_pretrained
 from nsode_jax.modeling.transformer import Model, Params
+
+Series = tuple[Float[np.ndarray, " time"], Float[np.ndarray, "time ..."]]
+"""Times, and values of one or several quantities."""
 
 _BEAMS = "beams"
 """Axis of the devices over which beams and samples are spread."""
@@ -35,6 +40,8 @@ def token_table(vocabulary: Vocabulary) -> TokenTable:
         pad=vocabulary.pad,
         grid_start=vocabulary.grid_start,
         grid_size=vocabulary.grid_size,
+        states=vocabulary.variables[: vocabulary.system.num_states],
+        separator=vocabulary.separator,
     )
 
 
@@ -109,19 +116,49 @@ class Proposer:
 
         Returns:
           For each trajectory its candidates without repetitions.
+
+        Raises:
+          WeightsError: if the network is one for systems.
         """
-        words, mask = self._encoded(trajectories)
+        if self.vocabulary.system != SCALAR:
+            raise WeightsError(
+                "these weights are of a network for several quantities or explicit time "
+                "(`propose_systems`); here those of one for dy/dt = f(y) are needed"
+            )
+        series = [(x.t, x.y) for x in trajectories]
+        found = self.propose_systems(series, beams=beams, samples=samples, seed=seed)
+        return [[(law, log_p) for (law,), log_p in candidates] for candidates in found]
+
+    def propose_systems(
+        self, series: Sequence[Series], *, beams: int = 64, samples: int = 0, seed: int = 0
+    ) -> list[list[tuple[tuple[Expression, ...], float]]]:
+        """Candidates of each series with their log-probability, best first.
+
+        Args:
+          series: t [time] and values [time, states], or [time] of one quantity, NaN where
+            one is missing; in the range of `propose`. They may differ in their number of
+            quantities, up to that of the network.
+          beams, samples, seed: as for `propose`.
+
+        Returns:
+          For each series its candidates without repetitions: an equation for each of
+          its quantities, y1, y2, ... where the network reads several.
+
+        Raises:
+          ValueError: if a series has more quantities than the network reads.
+        """
+        words, mask, states = self._encoded(series)
         results = []
         if beams:
-            results.append(self._beams(words, mask, beams, constrained=True))
+            results.append(self._beams(words, mask, states, beams, constrained=True))
         if samples:
             spread, params = self._spread(samples)
             key = jax.random.key(seed)
             results.append(
-                _sample(self.model, self._table, samples, spread, params, words, mask, key)
+                _sample(self.model, self._table, samples, spread, params, words, mask, key, states)
             )
         results = jax.device_get(results)
-        return [self._candidates(results, row) for row in range(len(trajectories))]
+        return [self._candidates(results, row) for row in range(len(series))]
 
     def propose_freely(
         self, trajectories: Sequence[Trajectory], *, beams: int
@@ -138,8 +175,12 @@ class Proposer:
           For each trajectory its finished beams as written: repetitions stay, and None
           stands for a beam that is not one complete formula.
         """
-        result = jax.device_get(self._beams(*self._encoded(trajectories), beams, constrained=False))
-        return [[law for law, _ in self._written(result, row)] for row in range(len(trajectories))]
+        encoded = self._encoded([(x.t, x.y) for x in trajectories])
+        result = jax.device_get(self._beams(*encoded, beams, constrained=False))
+        written = (self._written(result, row) for row in range(len(trajectories)))
+        return [
+            [laws[0] if laws and len(laws) == 1 else None for laws, _ in row] for row in written
+        ]
 
     def token_probabilities(
         self, trajectory: Trajectory, law: Expression, most: int = 5
@@ -163,7 +204,8 @@ class Proposer:
         length = len(law.prefix) + 1
         given = np.concatenate([[table.bos], low[:-1]]), np.concatenate([[0.0], fraction[:-1]])
         inputs = [values[None].astype(kind) for values, kind in zip(given, (np.int32, np.float32))]
-        read = _read(self.model, table, self.params, *self._encoded([trajectory]), *inputs)
+        words, mask, _ = self._encoded([(trajectory.t, trajectory.y)])
+        read = _read(self.model, table, self.params, words, mask, *inputs)
         mass, is_top, lows, fractions = (np.asarray(part)[0, :length] for part in read)
         # Of the two tokens of a constant the nearer one; they are of one hill.
         chosen = low[:length] + (fraction[:length] > 0.5)
@@ -188,15 +230,24 @@ class Proposer:
             return self.vocabulary.symbols[low]
         return f"{self.vocabulary.constant(int(low), float(fraction)):.3g}"
 
-    def _encoded(self, trajectories: Sequence[Trajectory]) -> tuple[np.ndarray, np.ndarray]:
-        """Model input; batches are filled up to a power of two, as each size is compiled."""
-        pairs = [(x.t, x.y) for x in trajectories]
-        pairs += [pairs[-1]] * (_power_of_two(len(pairs)) - len(pairs))
-        return encode_trajectories(pairs, self.model.config.example_format)
+    def _encoded(
+        self, series: Sequence[Series]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Model input, and the numbers of quantities if they may differ.
 
-    def _beams(self, words, mask, beams: int, *, constrained: bool) -> BeamResult:
+        Batches are filled up to a power of two, as each size is compiled.
+        """
+        filled = [*series, *[series[-1]] * (_power_of_two(len(series)) - len(series))]
+        words, mask = encode_trajectories(filled, self.model.config.example_format)
+        if self._table.separator is None:
+            return words, mask, None
+        states = [1 if y.ndim == 1 else y.shape[1] for _, y in filled]
+        return words, mask, np.array(states, np.int32)
+
+    def _beams(self, words, mask, states, beams: int, *, constrained: bool) -> BeamResult:
         spread, params = self._spread(beams)
-        return _beam(self.model, self._table, beams, spread, constrained, params, words, mask)
+        fixed = self.model, self._table, beams, spread, constrained
+        return _beam(*fixed, params, words, mask, states)
 
     def _spread(self, rows: int) -> tuple[NamedSharding, Params]:
         """How [batch, rows] is split over devices, and the parameters on each of them."""
@@ -205,15 +256,19 @@ class Proposer:
         self.params = jax.device_put(self.params, NamedSharding(mesh, PartitionSpec()))
         return NamedSharding(mesh, PartitionSpec(None, _BEAMS)), self.params
 
-    def _candidates(self, results: list[BeamResult], row: int) -> list[tuple[Expression, float]]:
-        best: dict[Expression, float] = {}
+    def _candidates(
+        self, results: list[BeamResult], row: int
+    ) -> list[tuple[tuple[Expression, ...], float]]:
+        best: dict[tuple[Expression, ...], float] = {}
         for result in results:
-            for expression, log_probability in self._written(result, row):
-                if expression is not None:
-                    best[expression] = max(best.get(expression, -np.inf), log_probability)
+            for laws, log_probability in self._written(result, row):
+                if laws is not None:
+                    best[laws] = max(best.get(laws, -np.inf), log_probability)
         return sorted(best.items(), key=lambda item: -item[1])
 
-    def _written(self, result: BeamResult, row: int) -> Iterator[tuple[Expression | None, float]]:
+    def _written(
+        self, result: BeamResult, row: int
+    ) -> Iterator[tuple[tuple[Expression, ...] | None, float]]:
         """What the finished beams of a trajectory say, None for what is no formula."""
         for low, fraction, log_probability in zip(
             result.low[row], result.fraction[row], result.log_probability[row], strict=True
@@ -221,10 +276,10 @@ class Proposer:
             if not np.isfinite(log_probability):
                 continue
             try:
-                expression = self.vocabulary.decode(low, fraction)
+                laws = self.vocabulary.decode_system(low, fraction)
             except ExpressionError:
-                expression = None
-            yield expression, float(log_probability)
+                laws = None
+            yield laws, float(log_probability)
 
 
 def _power_of_two(size: int) -> int:
@@ -255,6 +310,7 @@ def _beam(
     params,
     words,
     mask,
+    states=None,
 ) -> BeamResult:
     memory = model.encode(params, words, mask)
     batch = words.shape[0]
@@ -267,12 +323,21 @@ def _beam(
         max_length=model.config.max_length,
         grammar=constrained,
         merge_constants=constrained,
+        states=states,
     )
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
 def _sample(
-    model: Model, table: TokenTable, samples: int, spread: NamedSharding, params, words, mask, key
+    model: Model,
+    table: TokenTable,
+    samples: int,
+    spread: NamedSharding,
+    params,
+    words,
+    mask,
+    key,
+    states=None,
 ) -> BeamResult:
     memory = model.encode(params, words, mask)
     batch = words.shape[0]
@@ -285,6 +350,7 @@ def _sample(
         samples=samples,
         max_length=model.config.max_length,
         merge_constants=True,
+        states=states,
     )
 
 

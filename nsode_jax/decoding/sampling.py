@@ -44,6 +44,7 @@ def sample(
     top_p: float = 1.0,
     grammar: bool = True,
     merge_constants: bool = False,
+    states: Int[Array, " batch"] | None = None,
 ) -> BeamResult:
     """Draws `samples` expressions for each trajectory, independently.
 
@@ -67,6 +68,7 @@ def sample(
       grammar: write only complete prefix expressions.
       merge_constants: report a constant with the probability of its hill, as
         `beam_search` does; what is drawn is the same.
+      states: quantities of each trajectory, as for `beam_search`.
 
     Returns:
       The samples as drawn, unsorted, with duplicates. Without the grammar a row
@@ -103,4 +105,5 @@ def sample(
         max_length=max_length,
         grammar=grammar,
         merge_constants=merge_constants,
+        states=states,
     )

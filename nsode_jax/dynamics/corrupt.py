@@ -68,21 +68,26 @@ class CorruptionConfig:
 
 def corrupt(
     t: Float[np.ndarray, " time"],
-    y: Float[np.ndarray, " time"],
+    y: Float[np.ndarray, "time ..."],
     max_points: int,
     config: CorruptionConfig,
     rng: np.random.Generator,
-) -> tuple[Float[np.ndarray, " kept"], Float[np.ndarray, " kept"]]:
+    *,
+    from_zero: bool = True,
+) -> tuple[Float[np.ndarray, " kept"], Float[np.ndarray, "kept ..."]]:
     """Observations of a clean solution.
 
     Args:
-      t, y: a solution on a fine grid, shape [time].
+      t: times on a fine grid, shape [time].
+      y: a solution there, shape [time], of several quantities [time, states], which are
+        observed together and are as noisy.
       max_points: most points to keep.
       config: what to do.
       rng: random numbers.
+      from_zero: whether the first time becomes 0.
 
     Returns:
-      Times from 0 on and noisy values, `kept` <= max_points of them.
+      Times and noisy values, `kept` <= max_points of them.
     """
     first, last = 0, t.size - 1
     if rng.random() < config.window_share:
@@ -104,9 +109,9 @@ def corrupt(
     if rng.random() < config.dropped_share:
         kept = round(index.size * (1.0 - rng.uniform(0.0, config.max_dropped)))
         index = np.sort(rng.choice(index, max(kept, min(MIN_POINTS, index.size)), replace=False))
-    t, y = t[index] - t[index[0]], y[index]
+    t, y = t[index] - (t[index[0]] if from_zero else 0.0), y[index]
     if rng.random() < config.noisy_share:
         level = np.exp(rng.uniform(np.log(config.min_noise), np.log(config.max_noise)))
-        scale = np.abs(y) if rng.random() < 0.5 else np.std(y)
-        y = y + level * scale * rng.standard_normal(y.size)
+        scale = np.abs(y) if rng.random() < 0.5 else np.std(y, axis=0, keepdims=True)
+        y = y + level * scale * rng.standard_normal(y.shape)
     return t, y

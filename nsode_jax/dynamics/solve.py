@@ -267,65 +267,125 @@ def solutions(
     return y
 
 
+def system_solutions(
+    laws: Sequence[Expression],
+    initial_values: Float[np.ndarray, "n states"],
+    t: Float[np.ndarray, " time"],
+    config: SolverConfig,
+) -> Float[np.ndarray, "states n time"]:
+    """The solutions of dy_k/dt = f_k(y_1, ..., y_K[, t]) from several values at t[0].
+
+    Args:
+      laws: f_1 to f_K; their variables are the K quantities, and the time as the last one
+        if the equations depend on it.
+      initial_values: values at t[0].
+      t: increasing times.
+      config: how to solve. LSODA's evaluations are counted for a single quantity only.
+
+    Returns:
+      The quantities at the times; all NaN where the solver fails.
+    """
+    if len(laws) == 1 == len(laws[0].variables):
+        return solutions(
+            laws[0],
+            initial_values[:, 0],
+            t,
+            method=config.method,
+            rtol=config.tolerance,
+            atol=config.tolerance,
+            max_steps=config.max_steps,
+            max_evaluations=config.max_evaluations,
+        )[None]
+    solve_one = _by_dop853 if config.method == "dop853" else _by_lsoda
+    y = np.stack([solve_one(laws, y0, t, config) for y0 in initial_values])
+    return np.moveaxis(y, -1, 0)
+
+
+def _by_lsoda(laws, y0, t, config: SolverConfig) -> Float[np.ndarray, "time states"]:
+    y = solve_system(laws, list(y0), t, rtol=config.tolerance, atol=config.tolerance)
+    return np.full((t.size, len(laws)), math.nan) if y is None else y
+
+
+def _by_dop853(laws, y0, t, config: SolverConfig) -> Float[np.ndarray, "time states"]:
+    from nsode_jax.dynamics import dop853_system  # Numba is slow to import.
+    from nsode_jax.dynamics.stack_machine import Program
+
+    program = Program.from_expressions(laws)
+    solved = dop853_system.integrate(
+        program,
+        program.memory[None],
+        y0[None],
+        t,
+        rtol=config.tolerance,
+        atol=np.full(len(laws), config.tolerance),
+        limit=np.full(len(laws), math.inf),
+        max_steps=config.max_steps,
+    )
+    return solved.y[0]
+
+
 def derivative_error(
-    expression: Expression, y: Float[np.ndarray, "*n time"], step: float
+    law: Expression, y: Float[np.ndarray, "*n time"], step: float
 ) -> Float[np.ndarray, "*n"] | np.float64:
     """Largest difference between f(y) and a finite difference of y.
 
     Args:
-      expression: f.
+      law: f.
       y: solutions on a regular grid, shape [..., time], at least 11 points.
       step: distance of the grid's times.
 
     Returns:
       The maximum over the points that have five neighbours on either side.
     """
+    return _slope_error(law, y, (y,), step)
+
+
+def _slope_error(law: Expression, y: np.ndarray, variables: Sequence[np.ndarray], step: float):
+    """Largest difference between f of its variables [..., time] and the slope of y."""
     # All rows at once; windows that reach into the next row fall to the edges.
     half = _STENCIL.size // 2
     slope = np.correlate(y.ravel(), _STENCIL / step, mode="same").reshape(y.shape)
     inner = (..., slice(half, -half))
     with np.errstate(all="ignore"):
-        return np.abs(slope[inner] - expression.evaluate(y[inner])).max(axis=-1)
+        f = law.evaluate(*(variable[inner] for variable in variables))
+        return np.abs(slope[inner] - f).max(axis=-1)
 
 
 def trusted_solutions(
-    expression: Expression,
-    initial_values: Sequence[float] | Float[np.ndarray, " n"],
+    law: Expression | Sequence[Expression],
+    initial_values: Sequence[float] | Float[np.ndarray, "n ..."],
     config: SolverConfig,
     t: Float[np.ndarray, " time"] | None = None,
-) -> list[Float[np.ndarray, " time"] | None]:
-    """Solutions that pass the quality check.
+) -> list[Float[np.ndarray, "time ..."] | None]:
+    """Solutions that pass the quality check, each quantity for itself.
 
     Args:
-      expression: f.
-      initial_values: values at t[0], shape [n].
+      law: f, or f_1 to f_K of a system, as for `system_solutions`.
+      initial_values: values at t[0], shape [n], of a system [n, states].
       config: how to solve, and what to keep.
       t: a regular grid of times, shape [time], instead of the config's own.
 
     Returns:
-      For each initial value y at the times, shape [time], or None.
+      For each initial value y at the times, shape [time], of a system [time, states], or
+      None.
     """
     t = config.grid if t is None else t
-    y = solutions(
-        expression,
-        initial_values,
-        t,
-        method=config.method,
-        rtol=config.tolerance,
-        atol=config.tolerance,
-        max_steps=config.max_steps,
-        max_evaluations=config.max_evaluations,
-    )
-    (solved,) = np.nonzero(np.isfinite(y[:, 0]))
-    kept = y[solved]
+    laws = (law,) if isinstance(law, Expression) else tuple(law)
+    starts = np.asarray(initial_values, np.float64).reshape(-1, len(laws))
+    y = system_solutions(laws, starts, t, config)
+    (solved,) = np.nonzero(np.isfinite(y[:, :, 0]).all(axis=0))
     if not solved.size:
-        return [None] * len(y)
+        return [None] * len(starts)
+    kept = y[:, solved]
     low, high = kept.min(axis=-1), kept.max(axis=-1)
+    time = [np.broadcast_to(t, kept[0].shape)] * (len(laws[0].variables) - len(laws))
+    error = [_slope_error(f, own, (*kept, *time), t[1] - t[0]) for f, own in zip(laws, kept)]
     is_trusted = (
         (np.maximum(-low, high) <= config.max_value)
         & (high - low >= config.min_range)
         # NaN fails too.
-        & (derivative_error(expression, kept, t[1] - t[0]) <= config.max_derivative_error)
-    )
-    trusted = dict(zip(solved[is_trusted], kept[is_trusted]))
-    return [trusted.get(i) for i in range(len(y))]
+        & (np.stack(error) <= config.max_derivative_error)
+    ).all(axis=0)
+    rows = kept[0] if isinstance(law, Expression) else np.moveaxis(kept, 0, -1)
+    trusted = dict(zip(solved[is_trusted], rows[is_trusted]))
+    return [trusted.get(i) for i in range(len(starts))]

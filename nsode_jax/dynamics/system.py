@@ -19,13 +19,12 @@ from nsode_jax.dynamics.dop853 import TOO_MANY_STEPS
 from nsode_jax.dynamics.dop853_system import NO_INPUTS, Inputs
 from nsode_jax.dynamics.solve import solve_system
 from nsode_jax.dynamics.stack_machine import Program
+from nsode_jax.expressions.coupled import MOST_STATES
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.expressions.operators import TIME
 
-MOST_OBSERVED = 4
+MOST_OBSERVED = MOST_STATES
 """Quantities that one system may have."""
-
-TIME = "t"
-"""The name of the time in laws that depend on it."""
 
 
 @dataclasses.dataclass(frozen=True)

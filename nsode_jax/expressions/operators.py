@@ -21,6 +21,9 @@ VARIABLE = "y"
 VARIABLES = (VARIABLE,)
 """The variables of an equation, in their order, where no others are named."""
 
+TIME = "t"
+"""The time, in equations that depend on it."""
+
 CONSTANT = "c"
 """Stands for a positive numerical constant in a skeleton."""
 

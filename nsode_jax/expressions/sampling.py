@@ -17,7 +17,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from nsode_jax.expressions.expression import Expression, Prefix
-from nsode_jax.expressions.operators import OPERATORS, VARIABLE
+from nsode_jax.expressions.operators import OPERATORS, VARIABLE, VARIABLES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,21 +184,35 @@ def sample_constant(prior: EquationPrior, rng: np.random.Generator) -> float:
     return sample_magnitude(prior, rng) * (1 if rng.random() < 0.5 else -1)
 
 
-def sample_expression(prior: EquationPrior, rng: np.random.Generator) -> Expression:
-    """A random right-hand side, not yet simplified."""
+def sample_expression(
+    prior: EquationPrior, rng: np.random.Generator, variables: tuple[str, ...] = VARIABLES
+) -> Expression:
+    """A random right-hand side of these variables, not yet simplified."""
     if rng.random() < prior.law_share:
-        return sample_law(prior, rng)
+        return sample_law(prior, rng, variables)
     kinds = bool(prior.unary), bool(prior.binary)
     sizes = prior.size_weights or [
         count_trees(k, *kinds) for k in range(1, prior.max_operators + 1)
     ]
     shape = sample_shape(1 + _weighted(sizes, rng), rng, *kinds)
-    return Expression(tuple(_decorate(arity, prior, rng) for arity in shape))
+    tree = tuple(_decorate(arity, prior, rng) for arity in shape)
+    return _of_variables(tree, variables, rng)
 
 
-def sample_law(prior: EquationPrior, rng: np.random.Generator) -> Expression:
+def sample_law(
+    prior: EquationPrior, rng: np.random.Generator, variables: tuple[str, ...] = VARIABLES
+) -> Expression:
     """A random right-hand side of the forms that known laws take, not yet simplified."""
-    return Expression(_sample_law(prior, rng))
+    return _of_variables(_sample_law(prior, rng), variables, rng)
+
+
+def _of_variables(tree: Prefix, variables: tuple[str, ...], rng: np.random.Generator) -> Expression:
+    """A tree of y with one of the variables, drawn uniformly, at each y (appendix A)."""
+    if len(variables) == 1:
+        (only,) = variables
+        return Expression(tuple(only if t == VARIABLE else t for t in tree), variables)
+    tokens = (variables[rng.integers(len(variables))] if t == VARIABLE else t for t in tree)
+    return Expression(tuple(tokens), variables)
 
 
 def _decorate(arity: int, prior: EquationPrior, rng: np.random.Generator) -> str | float:

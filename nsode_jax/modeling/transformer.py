@@ -52,6 +52,7 @@ class ModelConfig:
       norm: `pre` or `post`: layer normalization before or after each sublayer.
       derivative_channel: also read the bits of a finite-difference dy/dt.
       vocabulary_size: tokens of the decoder.
+      num_states: most quantities that the encoder reads.
       dtype: of activations, `float32` or `bfloat16`; parameters are float32.
       remat: compute the activations of a block again for its gradient instead of
         keeping them: less memory, about a third more time, the same result.
@@ -67,6 +68,7 @@ class ModelConfig:
     norm: str = "post"
     derivative_channel: bool = False
     vocabulary_size: int = Vocabulary().size
+    num_states: int = 1
     dtype: str = "float32"
     remat: bool = False
 
@@ -84,13 +86,15 @@ class ModelConfig:
 
     @property
     def channels(self) -> int:
-        """Numbers read per point: t, y and perhaps dy/dt."""
-        return 3 if self.derivative_channel else 2
+        """Numbers read per point: t, every quantity and perhaps its dy/dt."""
+        return self.example_format.channels
 
     @property
     def example_format(self) -> ExampleFormat:
         """Shapes of the examples that the model reads."""
-        return ExampleFormat(self.num_points, self.max_length, self.derivative_channel)
+        return ExampleFormat(
+            self.num_points, self.max_length, self.derivative_channel, self.num_states
+        )
 
     @property
     def num_patches(self) -> int:
@@ -243,8 +247,9 @@ class Transformer(nnx.Module):
         """Reads trajectories: the cross-attention keys and values of every layer.
 
         Args:
-          words: IEEE-754 words of (t, y[, dy/dt]); points that the mask leaves out
-            should hold NaN.
+          words: IEEE-754 words of (t, y_1, ..., y_K[, dy_1/dt, ..., dy_K/dt]); what is
+            missing is NaN: points that the mask leaves out, single values, and the
+            quantities that a system does not have.
           mask: which points are observed, the observed ones first.
         """
         config = self.config

@@ -11,7 +11,8 @@ class TrainingConfig:
 
     Attributes:
       dataset: name of a TFDS data set, or `online:` and the name or the file of a
-        skeleton bank, for examples that are drawn as training goes.
+        skeleton bank, for examples that are drawn as training goes; `online:` alone
+        draws every skeleton from the prior.
       data_dir: folder of the TFDS data set.
       data_workers: processes that draw from a bank; threads that read a data set.
       steps: optimizer steps.

@@ -21,11 +21,13 @@ from nsode_jax.data.encode import ExampleFormat
 from nsode_jax.data.examples import Example
 from nsode_jax.data.generate import GenerationConfig
 from nsode_jax.data.online import OnlineBatches, OnlineConfig
+from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.dynamics.corrupt import CorruptionConfig
 from nsode_jax.training.like_length import LikeLength, Positioned
 
 ONLINE = "online:"
-"""Begins the name of a data set that is drawn from a bank: `online:base`."""
+"""Begins the name of a data set that is drawn as training goes: from the bank of that name,
+`online:base`, or, with none, from the prior alone."""
 
 
 class Inputs:
@@ -47,7 +49,7 @@ class Inputs:
     ):
         """
         Args:
-          dataset: a TFDS data set (`nsode/small`), or `online:` and a bank.
+          dataset: a TFDS data set (`nsode/small`), or `online:` and a bank or nothing.
           generation: what is drawn from a bank.
           corruption: what is done to the clean solutions.
           form: shapes of an example.
@@ -145,4 +147,5 @@ class Inputs:
             threads=max(self._workers, 1),
             process=self._process,
             processes=self._processes,
+            vocabulary=Vocabulary.of(self._generation.system),
         )

@@ -121,7 +121,7 @@ def train_to_end(
             f"do not divide a batch of {config.batch_size}"
         )
     first = jax.process_index() == 0
-    vocabulary, model = Vocabulary(), Model(model_config)
+    vocabulary, model = Vocabulary.of(generation.system), Model(model_config)
     with contextlib.ExitStack() as stack:
         interrupt = stack.enter_context(Interrupt())
         inputs = stack.enter_context(
@@ -231,7 +231,8 @@ def train_to_end(
                     # Before the checkpoint that says so: a run killed between the two
                     # does it again.
                     card = _card(config, record, step)
-                    _export(workdir / "weights", on_host.inference_params, model_config, card)
+                    weights = on_host.inference_params, model_config, vocabulary
+                    _export(workdir / "weights", *weights, card)
                 saved = _to_json(record, on_host, data)
                 checkpoints.save(step, on_host, saved, best_step=record.best.step)
             if first:
@@ -269,7 +270,8 @@ def _begin(
         return step, state, record
     record, params = RunRecord(), None
     if config.init_from:
-        params, card = pretrained_params(config.init_from, model.config)
+        vocabulary = Vocabulary.of(sections["generation"].system)
+        params, card = pretrained_params(config.init_from, model.config, vocabulary)
         record.samples_before = int(card.get("samples_seen", 0))
         if jax.process_index() == 0:
             print(f"starts from the weights {config.init_from}", flush=True)
@@ -324,12 +326,18 @@ def _card(config: TrainingConfig, record: RunRecord, step: int) -> dict[str, Any
     }
 
 
-def _export(folder: Path, params: Params, config: ModelConfig, card: dict[str, Any]) -> None:
+def _export(
+    folder: Path,
+    params: Params,
+    config: ModelConfig,
+    vocabulary: Vocabulary,
+    card: dict[str, Any],
+) -> None:
     """Exports weights in place of older ones, which stay whole until then."""
     new, old = folder.with_suffix(".new"), folder.with_suffix(".old")
     for leftover in (new, old):
         shutil.rmtree(leftover, ignore_errors=True)
-    export(new, params, config, Vocabulary(), card)
+    export(new, params, config, vocabulary, card)
     if folder.exists():
         os.replace(folder, old)
     os.replace(new, folder)

@@ -6,6 +6,8 @@ and processes have been added up, so that no mean depends on how a batch was spl
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -14,7 +16,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from nsode_jax.data.vocabulary import BOS, EOS, PAD, Vocabulary
-from nsode_jax.expressions.operators import VARIABLE
 
 
 class Sum(NamedTuple):
@@ -93,8 +94,8 @@ def two_hot_sums(
 
     written = low != PAD
     constant = low >= vocabulary.grid_start
-    variable = low == vocabulary.symbols.index(VARIABLE)
-    operator = written & ~constant & ~variable & (low != EOS)
+    variable = functools.reduce(operator.or_, [low == v for v in vocabulary.variables])
+    others = written & ~constant & ~variable & (low != EOS)
     step = vocabulary.grid[1] - vocabulary.grid[0]
     target = vocabulary.grid[0] + step * (low - vocabulary.grid_start + fraction)
     error = jnp.abs(decoded_constants(logits, vocabulary) - target)
@@ -105,7 +106,7 @@ def two_hot_sums(
     return {
         "loss": over(cross_entropy - entropy, written),
         "accuracy": over(hit, written),
-        "operator_accuracy": over(hit, operator),
+        "operator_accuracy": over(hit, others),
         "variable_accuracy": over(hit, variable),
         "constant_accuracy": over(hit, constant),
         "constant_error": over(error, constant),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nsode_jax.data.vocabulary import Vocabulary
+from nsode_jax.expressions.coupled import SCALAR
 from nsode_jax.modeling.pretrained import load_pretrained
 from nsode_jax.modeling.transformer import ModelConfig, Params
 from nsode_jax.system.files import write_atomically
@@ -50,6 +51,7 @@ def changes(workdir: Path, sections: Mapping[str, Any]) -> list[str]:
         # Fields that are newer than the run had their defaults.
         before["model"] = dataclasses.asdict(ModelConfig(**before["model"]))
         before["training"] = dataclasses.asdict(TrainingConfig(**before["training"]))
+        before["generation"].setdefault("system", dataclasses.asdict(SCALAR))
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise ModelChanged(
             f"{workdir} has checkpoints but no readable {_FILE}, so nobody knows of which model"
@@ -78,15 +80,17 @@ def _differences(old: Any, new: Any, name: str) -> list[tuple[str, Any, Any]]:
     return [] if old == new else [(name, old, new)]
 
 
-def pretrained_params(name_or_path: str, config: ModelConfig) -> tuple[Params, dict[str, Any]]:
+def pretrained_params(
+    name_or_path: str, config: ModelConfig, vocabulary: Vocabulary
+) -> tuple[Params, dict[str, Any]]:
     """Exported weights for a run to start from, and their model card.
 
     Raises:
       WeightsError: if they are missing or damaged.
       ModelChanged: if their model is another one, naming the field.
     """
-    model, params, vocabulary, card = load_pretrained(name_or_path)
-    if vocabulary != Vocabulary():
+    model, params, theirs, card = load_pretrained(name_or_path)
+    if theirs != vocabulary:
         raise ModelChanged(f"init_from: the weights {name_or_path!r} have another vocabulary")
     for field in dataclasses.fields(ModelConfig):
         theirs, ours = getattr(model.config, field.name), getattr(config, field.name)
