@@ -105,11 +105,13 @@ def test_make_installs_what_is_pinned():
 
 
 def test_a_config_is_found_by_name_and_by_path():
-    assert list(config.shipped()) == ["base", "paper", "small", "smoke"]
+    assert list(config.shipped()) == ["base", "paper", "small", "smoke", "systems"]
     assert config.find("small") == config.shipped()["small"]
     assert config.find(ROOT / "configs" / "small.py") == ROOT / "configs" / "small.py"
     assert config.load("small") == config.load(ROOT / "configs" / "small.py")
-    with pytest.raises(FileNotFoundError, match="no config 'huge'.*base, paper, small, smoke"):
+    with pytest.raises(
+        FileNotFoundError, match="no config 'huge'.*base, paper, small, smoke, systems"
+    ):
         config.find("huge")
 
 
