@@ -1,5 +1,8 @@
 """Tests for laws of second order, with time or inputs, whose answers are known."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -88,3 +91,10 @@ def test_constants_within_their_intervals():
 
     truth = [Expression.from_infix("3.05*x + 2.2*v", ("x", "v"))]
     assert within(Found(), truth) == (1, 2)  # pyright: ignore[reportArgumentType]
+
+
+def test_the_documentation_shows_the_committed_results():
+    docs = Path(__file__).parent.parent / "docs"
+    lines = (docs / "evaluation" / "systems" / "driven.jsonl").read_text("utf-8").splitlines()
+    shown = table([json.loads(line) for line in lines])
+    assert shown in (docs / "results.md").read_text("utf-8")
