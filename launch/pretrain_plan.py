@@ -72,7 +72,7 @@ def main(argv: list[str]) -> None:
     # What is left, less what the training process needs before and after its loop.
     left = _SECONDS.value - (time.monotonic() - _STARTED) - start_seconds - _FINISH_SECONDS
     settings = schedule(config, best, drawn, max(left, 1.0), _MAX_STEPS.value)
-    init_from = newest_weights(config.model) if _SEARCH.value else ""
+    init_from = newest_weights(config) if _SEARCH.value else ""
     if init_from and not config.training.init_from:
         settings["init_from"] = init_from
     lines = [f"--config.training.{name}={value}" for name, value in settings.items()]
@@ -229,15 +229,16 @@ def schedule(
     }
 
 
-def newest_weights(model_config: Any) -> str:
+def newest_weights(config: Any) -> str:
     """Name of the shipped weights of this very model that have seen most, or ''."""
+    from nsode_jax.data.vocabulary import Vocabulary
     from nsode_jax.modeling.pretrained import SHIPPED_WEIGHTS
     from nsode_jax.training.run_config import pretrained_params
 
-    found = []
+    found, vocabulary = [], Vocabulary.of(config.generation.system)
     for path in sorted(SHIPPED_WEIGHTS.glob("*/model.json")):
         try:
-            _, card = pretrained_params(path.parent.name, model_config)
+            _, card = pretrained_params(path.parent.name, config.model, vocabulary)
         except ValueError:  # Of another model.
             continue
         found.append((card.get("samples_seen", 0), path.parent.name))

@@ -99,7 +99,8 @@ def test_a_law_is_found_and_drawn(calls, capsys, tmp_path):
         "  0 (unstable, beyond the data)",
         "  664.1 ± 7.1 (stable, beyond the data)",
     ]
-    sure, advice, tried, note = lines[start + 8 : start + 12]
+    sure, foretold, advice, tried, note = lines[start + 8 : start + 13]
+    assert foretold == "beyond the data: by all 2 laws that matter y levels off at 664 to 688."
     assert sure.startswith("how sure: 97.5% that the first form is right")
     assert advice.startswith("to measure next: 2 laws matter; they differ most at t = ")
     assert (tried, note) == ("tried: 3 laws.", "note: The fit was checked.")
@@ -215,6 +216,7 @@ def test_options_reach_the_pipeline(calls, capsys, write, tmp_path):
         zero_at_zero=False,
         known=None,
         robust=True,
+        named_laws=None,
         limits=(),
         sigma=None,
         seed=3,
