@@ -121,6 +121,7 @@ def test_a_law_is_found_and_drawn(calls, capsys, tmp_path):
         zero_at_zero=False,
         known=None,
         robust=False,
+        named_laws=None,
         limits=(),
         sigma=None,
         seed=0,
