@@ -129,3 +129,15 @@ def test_limits_reach_the_search_of_each_series(tmp_path, monkeypatch):
     limits = Limits(np.array([5.0]), np.array([0.5]), np.array([True]))
     discover_each({"a": (*decay(0.5), 0.1, limits), "b": decay(0.5)}, tmp_path, processes=1)
     assert given == [{"sigma": 0.1, "limits": (limits,)}, {}]
+
+
+def test_a_bad_table_of_named_laws_is_refused_once(tmp_path, capsys):
+    data = tmp_path / "series.csv"
+    rows = [f"{k},{i},{i + k}" for k in (1, 2) for i in range(9)]
+    data.write_text("\n".join(["s,t,y", *rows]))
+    out = tmp_path / "out"
+    asked = [str(data), "--series", "s", "--each", "--out", str(out)]
+    assert command.main([*asked, "--named-laws", str(tmp_path / "none.toml")]) == 2
+    error = capsys.readouterr().err
+    assert "argument --named-laws: cannot read named laws from" in error
+    assert error.count("none.toml") == 1 and not out.exists()

@@ -47,13 +47,20 @@ def run(options: argparse.Namespace) -> int:
 
 
 def require_laws(options: argparse.Namespace) -> None:
-    """Refuses laws of one's own that cannot be read.
+    """Refuses laws of one's own that cannot be read, and tables of them.
 
     Raises:
-      InputError: naming the law and what is wrong with it.
+      InputError: naming the law or the table and what is wrong with it.
     """
     from nsode_jax.expressions.expression import Expression, ExpressionError
+    from nsode_jax.selection.belief import NO_LAWS
+    from nsode_jax.selection.catalogue import Catalogue, CatalogueError
 
+    if options.named_laws not in (None, NO_LAWS):
+        try:
+            Catalogue.read(options.named_laws)
+        except CatalogueError as error:
+            raise InputError(f"argument --named-laws: {error}") from None
     for text in options.laws:
         try:
             Expression.from_infix(text)
@@ -138,7 +145,6 @@ def _discover(read: Measurements, options: argparse.Namespace) -> Discovery | No
     from nsode_jax.discovery.pipeline import DiscoveryError
     from nsode_jax.fitting.frame import FrameError
     from nsode_jax.modeling.pretrained import WeightsError
-    from nsode_jax.selection.catalogue import CatalogueError
 
     try:
         discovery = find(read, progress, **options_of(options))
@@ -147,7 +153,7 @@ def _discover(read: Measurements, options: argparse.Namespace) -> Discovery | No
         progress.end_line()
         print(f"{PROGRAM}: {error}", file=sys.stderr)
         return None
-    except (WeightsError, FrameError, CatalogueError) as error:
+    except (WeightsError, FrameError) as error:
         raise InputError(" ".join(str(error).split())) from error
     finally:
         progress.end_line()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from nsode_jax.results.formatting import time_text
+from nsode_jax.results.formatting import three_digits, time_text
 from nsode_jax.results.result import Candidate, Result
 
 if TYPE_CHECKING:
@@ -58,14 +58,15 @@ class NextMeasurement:
     differences: Float[np.ndarray, " times"] = dataclasses.field(compare=False)
 
     def __str__(self) -> str:
+        at, after = (time_text(three_digits(time)) for time in (self.time, self.start_time))
         text = (
-            f"{self.laws} laws matter; they differ most at t = {time_text(_short(self.time))}, "
+            f"{self.laws} laws matter; they differ most at t = {at}, "
             f"by {_factor(self.difference)} times the noise"
         )
         if self.start_difference > 1.2 * self.difference:
             text += (
-                f"; in a new series from y = {_short(self.start):g}, after "
-                f"{time_text(_short(self.start_time))}, by {_factor(self.start_difference)} times"
+                f"; in a new series from y = {three_digits(self.start):g}, after "
+                f"{after}, by {_factor(self.start_difference)} times"
             )
         return f"{text}."
 
@@ -162,11 +163,6 @@ def _differences(
 
 def _factor(value: float) -> str:
     return f"{value:.2g}" if value < 10 else f"{value:,.0f}"
-
-
-def _short(value: float) -> float:
-    """Three digits say it."""
-    return float(f"{value:.3g}")
 
 
 __all__ = ["NextMeasurement", "draw_next", "next_measurement"]

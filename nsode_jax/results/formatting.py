@@ -32,6 +32,11 @@ def time_text(time: float) -> str:
     return f"{time:.12g}"
 
 
+def three_digits(value: float) -> float:
+    """The value rounded to three significant digits."""
+    return float(f"{value:.3g}")
+
+
 def value_within(value: float, tolerance: float) -> str:
     """A value in as few digits, 4 to 12, as keep it within a tolerance."""
     digits = 4

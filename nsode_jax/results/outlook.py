@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from nsode_jax.results.formatting import probability_text
+from nsode_jax.results.formatting import probability_text, three_digits
 from nsode_jax.results.result import Candidate, Result
 
 _MATTERS = 0.02
@@ -60,7 +60,7 @@ class Group(NamedTuple):
         """Such as `levels off at 655 to 671`."""
         if math.isnan(self.low):
             return self.fate.value
-        low, high = (f"{_short(value):g}" for value in (self.low, self.high))
+        low, high = (f"{three_digits(value):g}" for value in (self.low, self.high))
         place = low if low == high else f"{low} to {high}"
         what, _, more = self.fate.value.partition(",")
         return f"{what} at {place}{',' if more else ''}{more}"
@@ -168,11 +168,6 @@ def _fate(law: Candidate, last: float, low: float, high: float) -> tuple[Fate, f
 
 def _numbered(ranks: Sequence[int]) -> str:
     return f"law {ranks[0]}" if len(ranks) == 1 else f"laws {', '.join(map(str, ranks))}"
-
-
-def _short(value: float) -> float:
-    """Three digits say it."""
-    return float(f"{value:.3g}")
 
 
 __all__ = ["Fate", "Group", "Outlook", "outlook"]
