@@ -32,6 +32,7 @@ from nsode_jax.fitting.goodness import goodness_of_fit, lack_of_fit
 from nsode_jax.fitting.holdout import held_out_error
 from nsode_jax.fitting.integral import integral_form
 from nsode_jax.fitting.noise import with_noise
+from nsode_jax.fitting.noise_scale import expected_noise
 from nsode_jax.fitting.progress import Progress, silent
 from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.scaling import AffineView, working_units
@@ -153,11 +154,13 @@ def discover(
     given, more = judged_by_their_errors(Dataset.of(trajectories, limits, frame))
     units = working_units(given)
     data = units.apply_to(given)
-    form = data_form(data)
     if own:
         asked.insert(0, GivenLaws(tuple(_in_working_units(law, units) for law in own)))
     with believing(named_laws) as prior:
-        proposals, tried = _proposed(asked, data, form, seed, progress)
+        noise = wide = expected_noise(data.trajectories) if data.sigma is None else None
+        weighted = data if noise is None else with_noise(data, noise)
+        form = data_form(weighted)
+        proposals, tried = _proposed(asked, weighted, form, seed, progress)
         search = functools.partial(
             _ranked,
             own=len(own),
@@ -166,21 +169,19 @@ def discover(
             restriction=restriction,
             progress=progress,
         )
-        ranked = search(data, form, proposals)
-        noise, remarks = None, ()
+        ranked, remarks = search(weighted, form, proposals), ()
         starts = [float(series.t[0]) for series in trajectories]
         for _ in range(_ROBUST_ROUNDS if robust else 1):
-            first = _in_given_units(ranked[:1], units)
-            noise, remarks = weighting(given, first, robust, starts)
-            if noise is None:
+            first, before = _in_given_units(ranked[:1], units), noise
+            noise, remarks = weighting(given, first, robust, starts, wide)
+            if noise is before:
                 break
-            weighted = with_noise(data, noise)
+            weighted = data if noise is None else with_noise(data, noise)
             # What was found is where the search goes on; the weights change constants, and the
             # order of the best.
             best = [Proposal(fit.expression, fit.origin) for fit, _ in ranked]
             ranked = search(weighted, data_form(weighted), proposals[: len(own)] + best)
-        final = data if noise is None else with_noise(data, noise)
-        lag = lag_note(final, data_form(final), ranked[0][0], units, starts) if ranked else ()
+        lag = lag_note(weighted, data_form(weighted), ranked[0][0], units, starts) if ranked else ()
     ranked = _in_given_units(ranked, units)
     if not ranked or ranked[0][0].diverged:
         raise DiscoveryError(

@@ -6,12 +6,19 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit
-from nsode_jax.fitting.noise import growing_noise, huber_noise, outliers
-from nsode_jax.fitting.trajectory_fitting import linearized
+from nsode_jax.fitting.noise import (
+    CLEAN,
+    growing_noise,
+    huber_noise,
+    likeliest_noise,
+    outliers,
+    with_noise,
+)
+from nsode_jax.fitting.trajectory_fitting import Linearized, linearized
 from nsode_jax.results.formatting import time_text
 
 _MOST_NAMED = 5
@@ -31,7 +38,11 @@ class Weighting(NamedTuple):
 
 
 def weighting(
-    data: Dataset, ranked: Sequence[tuple[Fit, float]], robust: bool, starts: Sequence[float]
+    data: Dataset,
+    ranked: Sequence[tuple[Fit, float]],
+    robust: bool,
+    starts: Sequence[float],
+    expected: Float[np.ndarray, " observations"] | None = None,
 ) -> Weighting:
     """Judges the noise by the best law.
 
@@ -41,27 +52,63 @@ def weighting(
       ranked: the law that explains them best and its score, in these units; or none.
       robust: whether points far from the law shall count less.
       starts: the first time of each series, to name points by their times.
+      expected: the noise by which the law was found, if the values span decades.
     """
     fit = ranked[0][0] if ranked else None
     linear = None if fit is None or fit.diverged else linearized(data, fit)
     if linear is None:
-        return Weighting(None, ())
+        return Weighting(expected, ())
+    if expected is not None:
+        return _over_decades(data, linear, robust, starts, expected)
     sigma = None if data.sigma is None else data.sigma / data.spread
-    found = outliers(linear, sigma or 0.0)
-    kept = np.ones(data.count, bool)
-    kept[[outlier.place for outlier in found]] = False
+    kept = _kept(linear, sigma or 0.0)
     if robust:
         noise = huber_noise(linear, sigma) / data.weights
         return Weighting(noise, _named(data, kept, robust, starts))
     if sigma is not None:
         return Weighting(None, _named(data, kept, robust, starts))
-    noise = growing_noise(data.y + linear.residual * data.spread, linear, kept)
+    noise = growing_noise(_solution(data, linear), linear, kept)
     if noise is None:
         return Weighting(None, _named(data, kept, robust, starts))
-    kept[:] = True
-    kept[[outlier.place for outlier in outliers(linear.weighted(1.0 / noise))]] = False
+    kept = _kept(linear.weighted(1.0 / noise))
     growing = "The noise grows with the values; they were weighted accordingly, in R2 and "
     return Weighting(noise, (f"{growing}residuals too.", *_named(data, kept, robust, starts)))
+
+
+def _over_decades(
+    data: Dataset,
+    linear: Linearized,
+    robust: bool,
+    starts: Sequence[float],
+    expected: Float[np.ndarray, " observations"],
+) -> Weighting:
+    """The same of values that span decades."""
+    noise = expected
+    if (
+        linear.weighted(1.0 / expected).rms * data.spread
+        > CLEAN * with_noise(data, expected).spread
+    ):
+        noise = likeliest_noise(_solution(data, linear), linear)
+    weighted = linear if noise is None else linear.weighted(1.0 / noise)
+    kept = _kept(weighted)
+    named = _named(data, kept, robust, starts)
+    if robust:
+        factors = huber_noise(weighted)
+        return Weighting(factors if noise is None else factors * noise, named)
+    wide = "The values span decades: they count by their relative errors, in R2 and residuals too."
+    return Weighting(noise, named if noise is None else (wide, *named))
+
+
+def _solution(data: Dataset, linear: Linearized) -> Float[np.ndarray, " observations"]:
+    """What the law says, in units of the data."""
+    return data.y + linear.residual * data.spread / data.weights
+
+
+def _kept(linear: Linearized, sigma: float = 0.0) -> Bool[np.ndarray, " observations"]:
+    """The observations that are no outliers."""
+    kept = np.ones(linear.residual.size, bool)
+    kept[[outlier.place for outlier in outliers(linear, sigma)]] = False
+    return kept
 
 
 def _named(

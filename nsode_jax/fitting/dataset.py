@@ -14,6 +14,7 @@ from nsode_jax.dynamics.limits import Limits
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.frame import Frame
+from nsode_jax.fitting.noise_scale import NoiseScale, scale_of
 
 _DECIMALS = 7
 """Of the largest value, within which a step of rounding is looked for."""
@@ -105,6 +106,11 @@ class Dataset:
             mean = np.average(trajectory.y, weights=weights**2)
             squares += float(((weights * (trajectory.y - mean)) ** 2).sum())
         return math.sqrt(squares / self.count) or 1.0
+
+    @functools.cached_property
+    def noise_scale(self) -> NoiseScale:
+        """The scale in which the values are alike noisy; that of y unless noise spans decades."""
+        return scale_of(self.y, 1.0 / self.weights)
 
     @functools.cached_property
     def rounding(self) -> float:

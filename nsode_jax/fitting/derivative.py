@@ -1,5 +1,7 @@
 """The derivative form: dy/dt = f(y) itself, at some points of clean and dense data.
 
+In a scale z of y that is not linear it is dz/dt = dz/dy f(y).
+
 High-order differences of clean data are far more exact than any quadrature over a
 smooth curve: laws are told apart by their last digits. Noise forbids it, so there is no
 such form of noisy or sparse data.
@@ -15,6 +17,7 @@ from jaxtyping import Float
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.fitting.dataset import Dataset
+from nsode_jax.fitting.noise_scale import NoiseScale
 from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.smoothing import lagrange_weights
 
@@ -51,31 +54,31 @@ def derivative_form(data: Dataset, nodes: int = _NODES) -> Regression | None:
       nodes: most points; where there are fewer the last one stands for them, for nothing.
 
     Returns:
-      The regression; its target is relative to the root mean square of dy/dt. None
+      The regression; its target is relative to the root mean square of dz/dt. None
       if the data are too noisy or too sparse for it.
     """
     series = [each for each in data if len(each) > 2 * _HALF + 1]
     if not series:
         return None
     for noise_of, least in ((_everywhere, _LEAST_FLOOR), (_nearby, _UNEVEN_FLOOR)):
-        parts = [_differences(each, noise_of) for each in series]
-        y, rates, errors = (np.concatenate(column) for column in zip(*parts, strict=True))
+        parts = [_differences(each, data.noise_scale, noise_of) for each in series]
+        z, rates, errors = (np.concatenate(column) for column in zip(*parts, strict=True))
         size = float(np.sqrt(np.mean(rates**2)))
         exact = np.flatnonzero(errors <= PRECISION * size)
-        if exact.size >= max(_FEWEST, y.size / 2):
+        if exact.size >= max(_FEWEST, z.size / 2):
             error = float(np.sqrt(np.mean(errors[exact] ** 2))) / size
             floor = max(FLOOR * error, least)
-            form = _regression(data, y[exact], rates[exact], size, nodes, floor)
+            form = _regression(data, z[exact], rates[exact], size, nodes, floor)
             return form if data.frame is None else data.frame.applied(form)
     return None
 
 
 def _regression(
-    data: Dataset, y: _Points, rates: _Points, size: float, nodes: int, floor: float
+    data: Dataset, z: _Points, rates: _Points, size: float, nodes: int, floor: float
 ) -> Regression:
     """Some of the points as a regression."""
-    chosen = _spread(y, nodes)
-    chosen = chosen[np.argsort(y[chosen], kind="stable")]
+    chosen = _spread(z, nodes)
+    chosen = chosen[np.argsort(z[chosen], kind="stable")]
     # As if every observation had told its rate: residuals are means over all of them.
     scale = math.sqrt(data.count / chosen.size) / size
     y0s = tuple(float(series.y[0]) for series in data)
@@ -83,27 +86,28 @@ def _regression(
     lacking = nodes - chosen.size
     weights = np.concatenate([np.full(chosen.size, scale), np.zeros(lacking)])
     chosen = np.concatenate([chosen, np.full(lacking, chosen[-1])])
-    operator, target = np.diag(weights), weights * rates[chosen]
-    return Regression(y[chosen], operator, target, 0.0, data.count, floor, True, y0s)
+    y = data.noise_scale.inverse(z[chosen])
+    operator, target = np.diag(weights * data.noise_scale.slope(y)), weights * rates[chosen]
+    return Regression(y, operator, target, 0.0, data.count, floor, True, y0s)
 
 
 def _differences(
-    series: Trajectory, noise_of: Callable[[_Points], _Points | float]
+    series: Trajectory, scale: NoiseScale, noise_of: Callable[[_Points], _Points | float]
 ) -> tuple[
     Float[np.ndarray, " points"], Float[np.ndarray, " points"], Float[np.ndarray, " points"]
 ]:
-    """(y, dy/dt, its estimated error) at all points but those near the ends."""
-    t, y = series.t, series.y
+    """(z, dz/dt, its estimated error) at all points but those near the ends."""
+    t, z = series.t, scale.forward(series.y)
     inner = np.arange(_HALF, t.size - _HALF)
-    rates = [_rates(t, y, inner, half) for half in (_HALF, _HALF - 1)]
+    rates = [_rates(t, z, inner, half) for half in (_HALF, _HALF - 1)]
     # What the neighbours foretell of a point tells its noise, and how a difference
     # magnifies it.
     others = inner[:, None] + np.r_[-_HALF:0, 1 : _HALF + 1]
     weights = lagrange_weights(t[others], t[inner])
-    noise = np.abs((weights * y[others]).sum(axis=1) - y[inner])
+    noise = np.abs((weights * z[others]).sum(axis=1) - z[inner])
     noise /= np.sqrt(1 + (weights**2).sum(axis=1))
     step = (t[inner + 1] - t[inner - 1]) / 2
-    return y[inner], rates[0], np.abs(rates[0] - rates[1]) + noise_of(noise) / step
+    return z[inner], rates[0], np.abs(rates[0] - rates[1]) + noise_of(noise) / step
 
 
 def _everywhere(noise: _Points) -> float:

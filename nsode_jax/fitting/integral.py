@@ -14,6 +14,7 @@ from scipy.interpolate import CubicSpline
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.fitting.dataset import Dataset
+from nsode_jax.fitting.noise_scale import NoiseScale
 from nsode_jax.fitting.regression import Regression, interpolation, reduced
 from nsode_jax.fitting.smoothing import is_clean, monotone_curve
 
@@ -28,25 +29,29 @@ def integral_form(data: Dataset) -> Regression:
 
     With a free constant of integration per trajectory the sum over all pairs (i, j)
     is the sum of squares about its mean. Least squares only see the part of the data
-    in the range of the operator, so both are reduced to that.
+    in the range of the operator, so both are reduced to that. In a scale z of y that is not
+    linear it is z(y(t_j)) - z(y(t_i)) = integral of dz/dy f.
 
     Returns:
       The regression; its target is in standard deviations of the data.
     """
-    target = np.concatenate([_centered(t.y, t.weights) for t in data]) / data.spread
-    curves = [_quadrature(trajectory) for trajectory in data]
-    nodes = _grid(
-        np.concatenate([values for values, _, _ in curves]),
-        np.concatenate([weights.ravel() for _, weights, _ in curves]),
+    scale = data.noise_scale
+    precisions = [t.weights / scale.slope(t.y) for t in data]
+    target = np.concatenate([_centered(scale.forward(t.y), w) for t, w in zip(data, precisions)])
+    curves = [_quadrature(t, w, scale) for t, w in zip(data, precisions, strict=True)]
+    places = _grid(
+        np.concatenate([values[1:] for values, _ in curves]),
+        np.concatenate([weights.ravel() for _, weights in curves]),
     )
+    nodes, slopes = scale.inverse(places), scale.slope(scale.inverse(places))
     blocks = []
-    for trajectory, (values, weights, _) in zip(data, curves, strict=True):
+    for precision, (values, weights) in zip(precisions, curves, strict=True):
         # [intervals, order, nodes] --> increments [intervals, nodes]
-        parts = interpolation(nodes, values).reshape(*weights.shape, nodes.size)
-        increments = (parts * weights[..., None]).sum(axis=1)
+        parts = interpolation(places, values[1:]).reshape(*weights.shape, nodes.size)
+        increments = (parts * weights[..., None]).sum(axis=1) * slopes
         integrals = np.concatenate([np.zeros((1, nodes.size)), np.cumsum(increments, axis=0)])
-        blocks.append(_centered(integrals, trajectory.weights) / data.spread)
-    operator, target, remainder = reduced(np.concatenate(blocks), target)
+        blocks.append(_centered(integrals, precision) / data.spread)
+    operator, target, remainder = reduced(np.concatenate(blocks), target / data.spread)
     form = Regression(
         nodes,
         operator,
@@ -55,7 +60,7 @@ def integral_form(data: Dataset) -> Regression:
         data.count,
         floor=INTERPOLATION_FLOOR,
         exact=False,
-        y0s=tuple(y0 for _, _, y0 in curves),
+        y0s=tuple(float(scale.inverse(values[0])) for values, _ in curves),
         sigma=None if data.sigma is None else data.sigma / data.spread,
     )
     return form if data.frame is None else data.frame.applied(form)
@@ -71,25 +76,28 @@ def _centered(
 
 
 def _quadrature(
-    trajectory: Trajectory,
-) -> tuple[Float[np.ndarray, " nodes"], Float[np.ndarray, "intervals order"], float]:
-    """A curve through the data at Gauss-Legendre nodes between them, weights, first value."""
-    t, y = trajectory.t, trajectory.y
-    clean = is_clean(t, y)
+    trajectory: Trajectory, precision: Float[np.ndarray, " time"], scale: NoiseScale
+) -> tuple[Float[np.ndarray, " values"], Float[np.ndarray, "intervals order"]]:
+    """A curve through the data, at the first time and at Gauss-Legendre nodes, and weights.
+
+    Values are in the given scale; residuals there are multiplied by the precision.
+    """
+    t, z = trajectory.t, scale.forward(trajectory.y)
+    clean = is_clean(t, z)
     order = 4 if clean or len(trajectory) <= 100 else 2
     points, weights = np.polynomial.legendre.leggauss(order)
     if not clean:
         half = np.diff(t)[:, None] / 2  # [intervals, 1]
         times = (t[:-1, None] + half * (1 + points)).ravel()
-        smooth = monotone_curve(t, y, trajectory.weights)(np.concatenate([t[:1], times]))
-        return smooth[1:], half * weights, float(smooth[0])
-    # A steep transient between few points is a straight piece of the path (t, y).
-    steps = np.hypot(np.diff(t) / np.ptp(t), np.diff(y) / np.ptp(y))
+        smooth = monotone_curve(t, z, precision)(np.concatenate([t[:1], times]))
+        return smooth, half * weights
+    # A steep transient between few points is a straight piece of the path (t, z).
+    steps = np.hypot(np.diff(t) / np.ptp(t), np.diff(z) / np.ptp(z))
     path = np.concatenate([[0.0], np.cumsum(steps)])
     half = steps[:, None] / 2
     at = (path[:-1, None] + half * (1 + points)).ravel()
     speed = CubicSpline(path, t)(at, 1).reshape(-1, order)
-    return CubicSpline(path, y)(at), half * weights * speed, float(y[0])
+    return np.concatenate([z[:1], CubicSpline(path, z)(at)]), half * weights * speed
 
 
 def _grid(

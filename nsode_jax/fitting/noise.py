@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float
 from scipy import stats
 
 from nsode_jax.fitting.dataset import Dataset
+from nsode_jax.fitting.noise_scale import levels
 from nsode_jax.fitting.trajectory_fitting import Linearized
 
 SIGNIFICANCE = 0.02
@@ -133,6 +134,36 @@ def growing_noise(
     return noise
 
 
+def likeliest_noise(solution: _Observations, linear: Linearized) -> _Observations | None:
+    """How the noise of values that span decades varies with them.
+
+    Nobody measures a thousand and a billion to the same last unit, so that constant noise is
+    but one of the possibilities here: the likeliest is taken, by residuals from which what
+    constants can change is removed as such noise weights it.
+
+    Args:
+      solution: what the law says, in any units, shape [observations].
+      linear: its fit, all observations weighted alike.
+
+    Returns:
+      Relative standard deviations, the mean of 1 / square being 1, shape [observations].
+      None where constant noise is the likeliest.
+    """
+    profiles = [
+        np.ones(solution.size),
+        *map(_normalized, np.hypot(solution, levels(solution)[:, None])),
+    ]
+
+    def log_likelihood(noise: _Observations) -> float:
+        weighted = linear.weighted(1.0 / noise)
+        fitted = directions(weighted.jacobian)
+        left = weighted.residual - fitted @ (fitted.T @ weighted.residual)
+        return -left.size / 2 * math.log(float(np.mean(left**2))) - float(np.log(noise).sum())
+
+    best = max(range(len(profiles)), key=lambda i: log_likelihood(profiles[i]))
+    return profiles[best] if best else None
+
+
 def huber_noise(linear: Linearized, sigma: float | None = None) -> _Observations:
     """Factors of the noise under which least squares are Huber's robust fit, at least 1.
 
@@ -171,8 +202,12 @@ def directions(
 def _power(values: _Observations, power: float) -> _Observations:
     """|values|^power, not too small near 0, the mean of 1 / square being 1."""
     size = np.abs(values)
-    noise = np.maximum(size, _LEAST_SHARE * size.max()) ** power
-    return noise * np.sqrt(np.mean(noise**-2))
+    return _normalized(np.maximum(size, _LEAST_SHARE * size.max()) ** power)
+
+
+def _normalized(noise: _Observations) -> _Observations:
+    """Relative standard deviations, the mean of 1 / square being 1."""
+    return noise * np.sqrt(np.mean(noise**-2.0))
 
 
 def _log_ratio(
