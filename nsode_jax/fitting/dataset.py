@@ -131,5 +131,13 @@ class Dataset:
         return law if self.frame is None else self.frame.law(law)
 
     def values(self, number: int) -> Float[np.ndarray, " values"]:
-        """Evenly spaced values over the observed range."""
-        return np.linspace(self.low, self.high, number)
+        """Values over the observed range, evenly spaced in the scale of their noise."""
+        scale = self.noise_scale
+        low, high = scale.forward(np.array([self.low, self.high]))
+        return scale.inverse(np.linspace(low, high, number))
+
+    def telling(
+        self, rates: Float[np.ndarray, " values"], y: Float[np.ndarray, " values"]
+    ) -> Float[np.ndarray, " values"]:
+        """Rates of change at some values, in the scale of their noise: as the data tell them."""
+        return rates * self.noise_scale.slope(y)

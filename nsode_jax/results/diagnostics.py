@@ -155,14 +155,12 @@ def _rivals(candidates: Sequence[Candidate], trajectories: Sequence[Trajectory])
     rivals = [c for c in candidates[1:] if c.probability > LIKELY and math.isfinite(c.r2)]
     if not rivals:
         return ()
-    best = candidates[0]
-    y = np.concatenate([trajectory.y for trajectory in trajectories])
-    low, high = y.min(), y.max()
-    inside = np.linspace(low, high, 101)
+    best, data = candidates[0], Dataset(tuple(trajectories))
+    inside = data.values(101)
     f = best.expression.evaluate(inside)
-    size = np.nanmax(np.abs(f))
+    size = np.nanmax(np.abs(data.telling(f, inside)))
     difference = max(
-        float(np.nanmax(np.abs(rival.expression.evaluate(inside) - f))) / size
+        float(np.nanmax(np.abs(data.telling(rival.expression.evaluate(inside) - f, inside)))) / size
         for rival in rivals[:5]
     )
     count = "1 other law explains" if len(rivals) == 1 else f"{len(rivals)} other laws explain"

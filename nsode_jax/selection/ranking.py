@@ -74,7 +74,7 @@ def _each_once(
         best = min((relative_residual(fit, data, form) for fit in fits), default=0.0)
         alike = _ALIKE * max(residual_floor(data, form), best)
     grid = form.nodes if form.exact else data.values(64)
-    curves = [fit.expression.evaluate(grid) for fit in fits]
+    curves = [data.telling(fit.expression.evaluate(grid), grid) for fit in fits]
     keys = [fit.expression.skeleton.unsigned_key for fit in fits]
 
     def takes_its_place(i: int, j: int) -> bool:
