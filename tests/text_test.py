@@ -12,8 +12,8 @@ from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.reporting.text import (
     candidate_table,
     constants_as_shown,
-    fit_text,
     law_text,
+    start_text,
     table_text,
 )
 from nsode_jax.results.result import Candidate
@@ -95,7 +95,7 @@ class TestLaw:
 
     def test_the_start_is_as_exact_as_the_law(self):
         law = candidate("y", y0s=(1234.5678,), residual_rms=0.01)
-        assert fit_text(law).startswith("y = 1234.568 at t = 0")
+        assert start_text(law, 0) == "y = 1234.568 at t = 0"
 
     def test_constants_stand_as_in_the_formula(self):
         law = candidate("-0.00082*y**2 + 0.547*y", np.diag([1e-5, 0.0, 0.005]) ** 2)

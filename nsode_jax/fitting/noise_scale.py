@@ -65,9 +65,13 @@ class NoiseScale:
         """y of z."""
         return z if self.linear else self.level * np.sinh(z / self.factor)
 
+    def size(self, y: _Values) -> _Values:
+        """What errors are a share of: sqrt(y^2 + a^2), or 1 in the scale of y itself."""
+        return np.ones_like(y) if self.linear else np.hypot(y, self.level)
+
     def slope(self, y: _Values) -> _Values:
         """dz/dy."""
-        return np.ones_like(y) if self.linear else self.factor / np.hypot(y, self.level)
+        return self.factor / self.size(y)
 
 
 LINEAR = NoiseScale()

@@ -27,6 +27,7 @@ from nsode_jax.reporting.report_parts import svg
 from nsode_jax.reporting.system_plot import draw_planes, draw_solutions, has_planes
 from nsode_jax.reporting.system_text import candidate_table as system_table
 from nsode_jax.reporting.text import candidate_table
+from nsode_jax.results.analysis import residual_text
 from nsode_jax.results.formatting import r2_text
 from nsode_jax.results.moved import chosen, moved_law, moved_system
 from nsode_jax.results.result import Result
@@ -130,9 +131,10 @@ class Exploration:
         shown = self._shown
         if isinstance(shown, SystemResult):
             formula, rms = system_report.formula_block(shown.best), shown.best.residuals
+            left = ", ".join(f"{each:.3g}" for each in rms)
         else:
             formula, rms = law_blocks.formula_block(shown.best), (shown.best.residual_rms,)
-        left = ", ".join(f"{each:.3g}" for each in rms)
+            left = residual_text(shown)
         fit = f"R² = {r2_text(shown.best.r2)}; residual (root mean square) {left}."
         if not all(map(math.isfinite, rms)):
             fit = "With these constants there is no solution over the observed times."

@@ -6,7 +6,7 @@ from nsode_jax.reporting.documents import Block, Code, Formula, Paragraph, Table
 from nsode_jax.reporting.plot import law_mathtext
 from nsode_jax.reporting.report_parts import INTERVALS, MOST_STARTS, constant_row, formula_svg
 from nsode_jax.reporting.text import constants_as_shown, goodness_text, start_text
-from nsode_jax.results.analysis import find_fixed_points
+from nsode_jax.results.analysis import find_fixed_points, residual_text
 from nsode_jax.results.formatting import probability_text, r2_text, value_with_error
 from nsode_jax.results.result import Candidate, Result
 from nsode_jax.tables.units import unit_of
@@ -22,7 +22,7 @@ def law_blocks(result: Result, time_name: str, value_name: str) -> list[Block]:
         formula_block(best),
         Paragraph(f"y is {value_name}, t is {time_name}. The fitted solution starts at {listed}."),
         Paragraph(
-            f"R² = {r2_text(best.r2)}; residual (root mean square) {best.residual_rms:.3g}"
+            f"R² = {r2_text(best.r2)}; residual (root mean square) {residual_text(result)}"
             f"{goodness_text(best)}; "
             f"probability {probability_text(best.probability)}."
         ),

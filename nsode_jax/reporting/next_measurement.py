@@ -8,7 +8,7 @@ first term of the expected gain of information (Box and Hill 1967, Technometrics
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +26,8 @@ _MATTERS = 0.02
 
 _TIMES, _STARTS, _STEPS = 200, 31, 40
 _LEAST_NOISE = 1e-6
+
+NoiseOf = Callable[[Float[np.ndarray, " values"]], Float[np.ndarray, " values"]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,8 +92,7 @@ def next_measurement(result: Result) -> NextMeasurement | None:
     if len(laws) < 2:
         return None
     series = result.trajectory
-    spread = max(float(np.ptp(each.y)) for each in result.trajectories)
-    noise = max(result.best.residual_rms, _LEAST_NOISE * spread)
+    noise = _noise_of(result)
     first, last = float(series.t[0]), float(series.t[-1])
     times = np.linspace(first, 2 * last - first, _TIMES)
     differences = _differences(laws, [law.solution(times) for law in laws], noise)
@@ -124,7 +125,7 @@ def draw_next(axes: Axes, advice: NextMeasurement, last: float, time_name: str) 
 
 
 def _best_start(
-    laws: Sequence[Candidate], result: Result, span: float, noise: float
+    laws: Sequence[Candidate], result: Result, span: float, noise: NoiseOf
 ) -> tuple[float, float, float]:
     """First value, time after it and difference of the series that would tell most."""
     low = min(float(each.y.min()) for each in result.trajectories)
@@ -148,7 +149,7 @@ def _last(entry: tuple[float, float, float]) -> float:
 
 
 def _differences(
-    laws: Sequence[Candidate], curves: Sequence[Float[np.ndarray, " times"]], noise: float
+    laws: Sequence[Candidate], curves: Sequence[Float[np.ndarray, " times"]], noise: NoiseOf
 ) -> Float[np.ndarray, " times"]:
     """Weighted standard deviation of the curves in units of the noise, shape [times]."""
     values = np.array(curves)
@@ -158,7 +159,14 @@ def _differences(
     several = (weights > 0).sum(axis=0) > 1
     total = np.where(several, weights.sum(axis=0), np.nan)
     mean = (weights * values).sum(axis=0) / total
-    return np.sqrt((weights * (values - mean) ** 2).sum(axis=0) / total) / noise
+    return np.sqrt((weights * (values - mean) ** 2).sum(axis=0) / total) / noise(mean)
+
+
+def _noise_of(result: Result) -> NoiseOf:
+    """The standard deviation of a measurement, by the value."""
+    spread, scale = max(float(np.ptp(each.y)) for each in result.trajectories), result.noise_scale
+    rms = max(result.best.residual_rms, _LEAST_NOISE * (spread if scale.linear else scale.factor))
+    return lambda y: rms / scale.slope(y)
 
 
 def _factor(value: float) -> str:

@@ -63,8 +63,9 @@ def finish(axes: Axes, x_name: str, y_name: str) -> None:
     axes.grid(color="0.92", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.tick_params(labelsize=10, color="0.6")
-    if axes.get_yscale() == "linear":
+    if axes.get_xscale() == "linear":
         axes.xaxis.set_major_locator(MaxNLocator(7, steps=STEPS))
+    if axes.get_yscale() == "linear":
         axes.yaxis.set_major_locator(MaxNLocator(6, steps=STEPS))
     handles, labels = axes.get_legend_handles_labels()
     order = sorted(range(len(labels)), key=lambda i: labels[i].startswith("candidate "))

@@ -100,9 +100,10 @@ def draw_fit(
     about 95% of the data should lie if the law was fitted; it is left out where it is as thin as
     the line.
     """
-    data, best = result.trajectories, result.best
+    data, best, scale = result.trajectories, result.best, result.noise_scale
     noise = 2.0 * best.residual_rms
-    wide = band and np.isfinite(noise) and noise > _VISIBLE * np.ptp(_values(data))
+    visible = _VISIBLE * np.ptp(scale.forward(_values(data)))
+    wide = band and np.isfinite(noise) and noise > visible
     for number, trajectory in enumerate(data):
         # Labelled once, not once for each series.
         label = "_".__add__ if number else str
@@ -115,12 +116,17 @@ def draw_fit(
         name = label(f"{called}, R² = {r2_text(best.r2)}")
         axes.plot(t, solution, color=BEST, lw=2.4, label=name)
         if wide:
-            ends = (solution - noise, solution + noise)
+            around = noise / scale.slope(solution)
+            ends = (solution - around, solution + around)
             name = label("± 2 residuals (RMS)")
             axes.fill_between(t, *ends, color=BEST, alpha=0.13, lw=0, label=name)
     draw_points(axes, data, _values(data), _data_label(data))
     # A candidate that runs away must not squeeze the data.
-    axes.set_ylim(*limits(_values(data), 0.08))
+    if over_decades(result):
+        axes.set_yscale("log")
+        axes.set_ylim(*np.exp(limits(np.log(_values(data)), 0.08)))
+    else:
+        axes.set_ylim(*limits(_values(data), 0.08))
     finish(axes, as_label(time_name), as_label(value_name))
 
 
@@ -132,18 +138,23 @@ def draw_law(
     others: Sequence[Ranked] = (),
 ) -> None:
     """f of the best law with its 95% band, fixed points, and the slopes of the data."""
-    data, best = result.trajectories, result.best
-    y = grid(_values(data))
-    f = _curve(best.expression, y)
-    inside = (y >= _values(data).min()) & (y <= _values(data).max()) & np.isfinite(f)
+    data, best, relative = result.trajectories, result.best, over_decades(result)
+    low, high = _values(data).min(), _values(data).max()
+    y = np.geomspace(low / 1.5, 1.5 * high, TIMES) if relative else grid(_values(data))
+    unit = y if relative else np.ones_like(y)
+    f = _curve(best.expression, y) / unit
+    inside = (y >= low) & (y <= high) & np.isfinite(f)
     at, slope = (np.concatenate(part) for part in zip(*map(slopes, data)))
+    if relative:
+        axes.set_xscale("log")
+        at, slope = at[at > 0], slope[at > 0] / at[at > 0]
 
     axes.axhline(0.0, color="0.6", lw=1.0)
     axes.plot(at, slope, "o", ms=4, color=DATA, alpha=0.55, mew=0, label="slopes of the data")
     for (_, other), colour in zip(others, OTHERS):
-        axes.plot(y, _curve(other.expression, y), color=colour, lw=1.4, alpha=0.7)
+        axes.plot(y, _curve(other.expression, y) / unit, color=colour, lw=1.4, alpha=0.7)
     axes.plot(y, f, color=BEST, lw=2.4)
-    _draw_band(axes, best, y, f, inside)
+    _draw_band(axes, best.rate_standard_error(y) / unit, y, f, inside)
     _draw_fixed_points(axes, fixed_points(best.expression, y))
 
     # Noise and poles must not squeeze the curve: the scale is that of the bulk.
@@ -153,18 +164,20 @@ def draw_law(
     axes.set_ylim(*limits(np.concatenate(seen), 0.12))
     axes.set_xlim(y[0], y[-1])
     rate = f"d {as_label(value_name)} / d {as_label(time_name)}"
-    finish(axes, as_label(value_name), rate if len(rate) <= 45 else "rate of change")
+    rate = f"({rate}) / {as_label(value_name)}" if relative else rate
+    short = "relative rate of change" if relative else "rate of change"
+    finish(axes, as_label(value_name), rate if len(rate) <= 45 else short)
 
 
 def _draw_band(
     axes: Axes,
-    best: Candidate,
+    error: Float[np.ndarray, " grid"],
     y: Float[np.ndarray, " grid"],
     f: Float[np.ndarray, " grid"],
     inside: Bool[np.ndarray, " grid"],
 ) -> None:
     """The 95% band of f, unless it is wider than f is large: then it says nothing."""
-    half = finite(CONFIDENCE * best.rate_standard_error(y))
+    half = finite(CONFIDENCE * error)
     known = inside & np.isfinite(half)
     if not known.any() or np.median(half[known]) > np.abs(f[inside]).max():
         return
@@ -202,7 +215,8 @@ def draw_residuals(
       time_name, value_name: as in the file.
       remark: put above.
     """
-    left = np.concatenate(residuals(result))
+    relative = not result.noise_scale.linear
+    left = np.concatenate(residuals(result)) / result.noise_scale.size(_values(result.trajectories))
     known = left[np.isfinite(left)]
     # Not the fit's: of clean data little more is left than the solver's own error.
     rms = float(np.sqrt(np.mean(known**2))) if known.size else 0.0
@@ -214,8 +228,9 @@ def draw_residuals(
     reach = max(np.abs(known).max(initial=0.0), 2.0 * rms)
     low, high = limits(np.array([-reach, reach]), 0.12)
     axes.set_ylim(low, high + 0.1 * (high - low))  # Room for the legend.
-    label = f"{as_label(value_name)}: data − law"
-    finish(axes, as_label(time_name), label if len(label) <= 45 else "data − law")
+    difference = "(data − law) / data" if relative else "data − law"
+    label = f"{as_label(value_name)}: {difference}"
+    finish(axes, as_label(time_name), label if len(label) <= 45 else difference)
     axes.legend(loc="upper right", ncols=2, frameon=False, fontsize=10)
     axes.set_title(remark, fontsize=10, color=FIXED)
 
@@ -245,6 +260,11 @@ def draw_pareto(axes: Axes, result: Result, value_name: str) -> None:
     _scale_front(axes, corners, best)
     finish(axes, "complexity (operators, variables and constants)", _error_label(value_name))
     _label_sparsely(axes, _by_importance(corners, best))
+
+
+def over_decades(result: Result) -> bool:
+    """Whether a logarithmic axis shows the values best."""
+    return not result.noise_scale.linear and bool((_values(result.trajectories) > 0).all())
 
 
 def _error_label(value_name: str) -> str:

@@ -41,7 +41,12 @@ from nsode_jax.reporting.text import (
     tried_text,
 )
 from nsode_jax.results import persistence
-from nsode_jax.results.analysis import Remark, find_fixed_points, residual_remark
+from nsode_jax.results.analysis import (
+    Remark,
+    find_fixed_points,
+    residual_remark,
+    residual_text,
+)
 from nsode_jax.results.formatting import (
     r2_text,
 )
@@ -173,7 +178,7 @@ def _pictures(result: Discovery, names: _Names, remark: Remark) -> tuple[Picture
         Picture(
             "residuals.png",
             png(lambda figure: draw_residuals(figure.subplots(), result, time, value, above)),
-            f"Residuals of {value} over {time}: root mean square {best.residual_rms:.3g}. "
+            f"Residuals of {value} over {time}: root mean square {residual_text(result)}. "
             + remark.text,
             "Data minus solution. About one point in twenty lies beyond the dashed lines.",
         ),
@@ -181,7 +186,7 @@ def _pictures(result: Discovery, names: _Names, remark: Remark) -> tuple[Picture
             "pareto.png",
             png(lambda figure: draw_pareto(figure.subplots(), result, value)),
             f"Residual over complexity of {len(result.candidates)} candidates. The best law has "
-            f"complexity {best.complexity} and residual {best.residual_rms:.3g}.",
+            f"complexity {best.complexity} and residual {residual_text(result)}.",
             "What longer laws gain: residual over complexity.",
         ),
         *_next(result, time),

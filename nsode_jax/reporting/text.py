@@ -17,7 +17,7 @@ from nsode_jax.reporting.documents import (
     blocks_to_html,
     blocks_to_markdown,
 )
-from nsode_jax.results.analysis import find_fixed_points
+from nsode_jax.results.analysis import find_fixed_points, residual_text
 from nsode_jax.results.formatting import (
     aligned,
     probability_text,
@@ -72,7 +72,7 @@ def _blocks(result: Result, law: Block) -> list[Block]:
     remarks = tuple(f"{topic.capitalize()}: {said}" for topic, said in _remarks(result))
     return [
         law,
-        Paragraph(f"with {fit_text(result.best)}"),
+        Paragraph(f"with {fit_text(result)}"),
         candidate_table(result, _SHOWN),
         *([Paragraph(more)] if more else []),
         *([Bullets(remarks)] if remarks else []),
@@ -144,7 +144,7 @@ def law_text(result: Result, time_name: str = "t", value_name: str = "y") -> str
     best = result.best
     t, y = _as_symbol(time_name), _as_symbol(value_name)
     formula = re.sub(r"\by\b", lambda _: y, best.rounded().infix)
-    lines = [f"d{y}/d{t} = {formula}", f"with {fit_text(best, t, y)}"]
+    lines = [f"d{y}/d{t} = {formula}", f"with {fit_text(result, t, y)}"]
     if name := best.named(unit_of(value_name), unit_of(time_name, is_time=True)):
         lines.append(f"this is {name}")
     constants = [
@@ -169,13 +169,14 @@ def _as_symbol(name: str) -> str:
     return name if name.isidentifier() and name not in OPERATORS else f"[{name}]"
 
 
-def fit_text(candidate: Candidate, time: str = "t", value: str = "y") -> str:
-    """Where the fitted solution starts, and how well it fits."""
+def fit_text(result: Result, time: str = "t", value: str = "y") -> str:
+    """Where the best law's solution starts, and how well it fits."""
+    candidate = result.best
     others = len(candidate.y0s) - 1
     more = f" (and {others} more trajector{'y' if others == 1 else 'ies'})" if others else ""
     return (
         f"{start_text(candidate, 0, time, value)}{more}, R² = {r2_text(candidate.r2)}, "
-        f"residual {candidate.residual_rms:.3g}{goodness_text(candidate)}"
+        f"residual {residual_text(result)}{goodness_text(candidate)}"
     )
 
 

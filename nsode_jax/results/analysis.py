@@ -150,6 +150,12 @@ def residuals(result: Result) -> list[Float[np.ndarray, " time"]]:
     ]
 
 
+def residual_text(result: Result) -> str:
+    """The root mean square residual of the best law, in units of y or as a share of values."""
+    rms, scale = result.best.residual_rms, result.noise_scale
+    return f"{rms:.3g}" if scale.linear else f"{rms / scale.factor:.2g} of each value"
+
+
 class Remark(NamedTuple):
     """A sentence on the residuals, and whether it speaks against the law."""
 

@@ -13,6 +13,8 @@ from jaxtyping import Float
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.fitting.dataset import Dataset
+from nsode_jax.fitting.noise_scale import NoiseScale
 from nsode_jax.results import callables, prediction, rounding, source, uncertainty
 from nsode_jax.selection.catalogue import Catalogue, NamedLaw
 from nsode_jax.selection.naming import Name, NamedParameter, name_of
@@ -282,6 +284,11 @@ class Result:
     def trajectory(self) -> Trajectory:
         """The data as fitted; the first trajectory, if there are several."""
         return self.trajectories[0]
+
+    @functools.cached_property
+    def noise_scale(self) -> NoiseScale:
+        """The scale in which the values are alike noisy; that of y unless they span decades."""
+        return Dataset(self.trajectories).noise_scale
 
     @property
     def pareto_front(self) -> tuple[Candidate, ...]:
