@@ -14,7 +14,7 @@ from nsode_jax.fitting.fit import Fit, Origin
 from nsode_jax.fitting.regression import Regression
 from nsode_jax.selection.score import (
     independent_share,
-    relative_residual,
+    relative_residuals,
     residual_floor,
     score,
     scores,
@@ -70,15 +70,17 @@ def _each_once(
 ) -> list[tuple[int, int]]:
     """Each law that stays, and the first of the fits that are the same law; best fits first."""
     alike = _ALIKE_BESIDE_SOLUTIONS
+    left = relative_residuals(fits, data, form)
     if form.exact:
-        best = min((relative_residual(fit, data, form) for fit in fits), default=0.0)
-        alike = _ALIKE * max(residual_floor(data, form), best)
+        alike = _ALIKE * max(residual_floor(data, form), min(left, default=0.0))
     grid = form.nodes if form.exact else data.values(64)
     curves = [data.telling(fit.expression.evaluate(grid), grid) for fit in fits]
     keys = [fit.expression.skeleton.unsigned_key for fit in fits]
 
     def takes_its_place(i: int, j: int) -> bool:
         """Whether the later of two laws that the data do not tell apart is the simpler one."""
+        if form.exact and left[i] > max(alike, left[j]):
+            return False  # Its solution misses what the form does not know.
         if form.exact and _rounder(fits[i].expression, fits[j].expression):
             return True
         # What each would score if it fitted exactly.

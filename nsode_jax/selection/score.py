@@ -97,7 +97,11 @@ _PRIOR_WIDTH = 3.0
 """Standard deviation of the logarithm of a constant before there are data."""
 
 _REACH = 100.0
-"""The residual of a solution counts beside that of an exact form beyond so many times it."""
+"""The residual of a solution counts beside that of an exact form beyond so many times it, and
+beyond so many times the smallest of any law, beside the floor of the form."""
+
+_SOLVED = 1e-9
+"""No solution is more exact, relative to the spread."""
 
 
 def residual_floor(data: Dataset, form: Regression) -> float:
@@ -105,16 +109,23 @@ def residual_floor(data: Dataset, form: Regression) -> float:
     return max(form.floor if form.exact else RELATIVE_FLOOR, data.rounding / data.spread)
 
 
-def relative_residual(fit: Fit, data: Dataset, form: Regression) -> float:
+def relative_residual(fit: Fit, data: Dataset, form: Regression, least: float = math.inf) -> float:
     """What a law is judged by: the residual of its solution relative to the spread.
 
     In an exact form it is that of dy/dt, relative likewise, unless the solution tells
     worse of the law: steep pieces are not in that form. Inf for a law that diverges.
+
+    Args:
+      fit: the law.
+      data: the series.
+      form: the same, prepared for fitting.
+      least: the smallest residual of any law's solution, relative likewise, if it is known.
     """
     solution = fit.residual_rms / data.spread
     if not form.exact or fit.diverged:
         return solution
-    return max(form.residual(fit.expression), solution / _REACH)
+    missed = residual_floor(data, form) * solution / (_REACH * max(least, _SOLVED))
+    return max(form.residual(fit.expression), solution / _REACH, missed)
 
 
 def score(
@@ -262,11 +273,17 @@ def scores(fits: Sequence[Fit], data: Dataset, form: Regression, share: float = 
     """The score of each fit, lower is better; inf for those that diverge."""
     floor, nearby = residual_floor(data, form), _nearby(data)
     return [
-        score(fit.expression, relative_residual(fit, data, form), form, floor, share)
+        score(fit.expression, left, form, floor, share)
         + _edge_cost(fit.expression, nearby)
         + censored_misfit(fit, data)
-        for fit in fits
+        for fit, left in zip(fits, relative_residuals(fits, data, form), strict=True)
     ]
+
+
+def relative_residuals(fits: Sequence[Fit], data: Dataset, form: Regression) -> list[float]:
+    """What each law is judged by, knowing how well the best of them does."""
+    least = min((fit.residual_rms for fit in fits if not fit.diverged), default=0.0) / data.spread
+    return [relative_residual(fit, data, form, least) for fit in fits]
 
 
 def independent_share(fits: Sequence[Fit], data: Dataset) -> float:
