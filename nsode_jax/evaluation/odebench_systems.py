@@ -150,7 +150,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     keep_compiled_programs()
     setting = options.noise, options.drop, options.seed
-    tasks = {
+    tasks: dict[tuple[object, ...], partial[Line]] = {
         (entry["id"], first, *setting): partial(evaluate, entry, first, *setting)
         for entry in systems()
         for first in (0, 1)
