@@ -4,6 +4,7 @@ import concurrent.futures
 
 import numpy as np
 import pytest
+from solved import CLOSED_FORMS
 
 from nsode_jax.dynamics import dop853
 from nsode_jax.dynamics.dop853 import FAILED, SUCCESS, TOO_MANY_STEPS
@@ -25,14 +26,7 @@ def integrate(text, *initial_values, t=T, tolerance=1e-9, max_steps=1000):
 @pytest.mark.parametrize(
     ("text", "y0", "solution"),
     [
-        ("-0.7*y", 2.0, lambda t: 2.0 * np.exp(-0.7 * t)),
-        ("3", -1.0, lambda t: -1.0 + 3.0 * t),
-        ("2.4*y - 0.6*y**2", 0.5, lambda t: 4 / (1 + 7 * np.exp(-2.4 * t))),
-        ("-y**2", 1.0, lambda t: 1 / (1 + t)),
-        ("1/y", 1.0, lambda t: np.sqrt(1 + 2 * t)),
-        ("cos(y)", 0.0, lambda t: 2 * np.arctan(np.tanh(t / 2))),
-        ("exp(-y)", 0.0, lambda t: np.log(1 + t)),
-        ("sqrt(y)", 1.0, lambda t: (1 + t / 2) ** 2),
+        *CLOSED_FORMS,
         ("5 - y", 5.0, lambda t: 5.0 + 0.0 * t),  # Starts at rest.
         ("-y*log(y)", 2.0, lambda t: 2.0 ** np.exp(-t)),
     ],

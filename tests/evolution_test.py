@@ -2,36 +2,10 @@
 
 import numpy as np
 import pytest
+from solved import canonical_law, form_of, population_of, solved
 
-from nsode_jax.dynamics.solve import solve
-from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.expressions.canonical import canonicalize
-from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.dataset import Dataset
-from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.integral import integral_form
-from nsode_jax.fitting.regression import Regression
 from nsode_jax.search.evolution import MAX_COMPLEXITY, evolve, restart
-from nsode_jax.search.population import Population, draft_laws
-from nsode_jax.search.sources import Proposal
 from nsode_jax.selection.complexity import weighted_complexity
-
-
-def _law(text: str) -> Expression:
-    return canonicalize(Expression.from_infix(text))
-
-
-def _form(text: str, y0: float, end: float, points: int = 100) -> Regression:
-    t = np.linspace(0.0, end, points)
-    y = solve(_law(text), y0, t, rtol=1e-11, atol=1e-11)
-    return integral_form(Dataset.of([Trajectory(t, y)]))
-
-
-def _population(form: Regression, *texts: str) -> Population:
-    population = Population(form)
-    proposals = [Proposal(_law(text), Origin(text)) for text in texts]
-    population.add(draft_laws(form, proposals))
-    return population
 
 
 @pytest.mark.parametrize(
@@ -43,22 +17,22 @@ def _population(form: Regression, *texts: str) -> Population:
     ],
 )
 def test_a_law_outside_the_proposals_is_found(truth, y0, end):
-    form = _form(truth, y0, end)
-    population = _population(form, "0.5*y", "1 - y", "y - y**2")
+    form = form_of(solved(truth, y0, end))
+    population = population_of(form, "0.5*y", "1 - y", "y - y**2")
     before = population.best(1)[0].error
     evolve(form, population, np.random.default_rng(0), generations=12, children=200)
     best = population.best(1)[0]
     assert best.error < 0.05 * before
     y = np.linspace(form.nodes[0], form.nodes[-1], 50)
-    rate = _law(truth).evaluate(y)
+    rate = canonical_law(truth).evaluate(y)
     assert np.abs(best.expression.evaluate(y) - rate).max() < 0.03 * np.abs(rate).max()
 
 
 def test_same_seed_same_search():
-    form = _form("1.7*y*exp(-0.6*y)", 0.2, 3.0)
+    form = form_of(solved("1.7*y*exp(-0.6*y)", 0.2, 3.0))
     found = []
     for _ in range(2):
-        population = _population(form, "0.5*y", "1 - y")
+        population = population_of(form, "0.5*y", "1 - y")
         evolve(form, population, np.random.default_rng(3), generations=2, children=60)
         found.append(population.best(20))
     assert found[0] == found[1]
@@ -66,11 +40,11 @@ def test_same_seed_same_search():
 
 
 def test_the_search_ends_without_progress():
-    form = _form("-0.7*y", 2.0, 4.0)
+    form = form_of(solved("-0.7*y", 2.0, 4.0))
     told = []
     evolve(
         form,
-        _population(form, "-0.5*y"),
+        population_of(form, "-0.5*y"),
         np.random.default_rng(0),
         generations=50,
         children=40,
@@ -81,15 +55,15 @@ def test_the_search_ends_without_progress():
 
 
 def test_without_generations_nothing_changes():
-    form = _form("-0.7*y", 2.0, 4.0)
-    population = _population(form, "-0.5*y")
+    form = form_of(solved("-0.7*y", 2.0, 4.0))
+    population = population_of(form, "-0.5*y")
     evolve(form, population, np.random.default_rng(0), generations=0, children=40)
     assert len(population.best(100)) == 1
 
 
 def test_descendants_know_where_they_come_from():
-    form = _form("1.7*y*exp(-0.6*y)", 0.2, 3.0)
-    population = _population(form, "0.5*y", "1 - y")
+    form = form_of(solved("1.7*y*exp(-0.6*y)", 0.2, 3.0))
+    population = population_of(form, "0.5*y", "1 - y")
     evolve(form, population, np.random.default_rng(0), generations=2, children=60)
     origins = {draft.origin for draft in population.best(100)}
     assert {origin.source for origin in origins} == {"0.5*y", "1 - y"}
@@ -98,8 +72,8 @@ def test_descendants_know_where_they_come_from():
 
 def test_a_restart_leaves_a_poor_optimum():
     """Too high a frequency fits the data worse than the right one."""
-    form = _form("1.3*sin(1.7*y)", 0.1, 4.0)
-    population = _population(form, "0.3*sin(9*y)")
+    form = form_of(solved("1.3*sin(1.7*y)", 0.1, 4.0))
+    population = population_of(form, "0.3*sin(9*y)")
     poor = population.best(1)[0]
     for seed in range(20):
         restart(form, population, np.random.default_rng(seed), 5)

@@ -7,6 +7,7 @@ import pytest
 import sympy
 
 from nsode_jax.expressions.expression import Expression, ExpressionError, Skeleton
+from nsode_jax.expressions.notation import unknown_names
 from nsode_jax.expressions.operators import OPERATORS
 
 UNARY = [token for token, operator in OPERATORS.items() if operator.arity == 1]
@@ -64,6 +65,11 @@ def test_infix_grammar(text, prefix):
 def test_other_text_is_refused(text):
     with pytest.raises(ExpressionError, match="cannot read the formula"):
         Expression.from_infix(text)
+
+
+def test_names_that_are_not_known():
+    assert unknown_names("r*y*(1 - y/K_1) + 1e5*r*sin(pi*t) - 2.5e-3", ("y",)) == ("r", "K_1", "t")
+    assert unknown_names("ln(y) + 1.e3", ("y",)) == ()
 
 
 def test_an_error_names_the_position():

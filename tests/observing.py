@@ -1,6 +1,7 @@
 """Known laws and systems, observed."""
 
 import dataclasses
+import math
 
 import numpy as np
 
@@ -72,3 +73,25 @@ def measured(law, t, y):
     squares = np.mean((y - law.predict(t)) ** 2)
     fit = {"r2": float(1 - squares / np.var(y)), "residual_rms": float(np.sqrt(squares))}
     return dataclasses.replace(law, **fit, observed=(float(y.min()), float(y.max())))
+
+
+def candidate_of(formula, covariance=None, **fields):
+    """A candidate of these fields, without data."""
+    fit = {"y0s": (1.0,), "start_times": (0.0,), "r2": 0.99, "residual_rms": 0.1, "score": 1.0}
+    return Candidate(Expression.from_infix(formula), covariance=covariance, **fit | fields)
+
+
+CANDIDATES = (
+    candidate_of(
+        "0.53214*y - 0.00081234*y**2",
+        np.diag([0.0034, 0.0000021, 0.0]) ** 2,
+        residual_rms=0.1,
+        probability=0.9,
+        log_probability=-3.5,
+        origin="network",
+        converged=True,
+    ),
+    candidate_of("0.3*y", residual_rms=0.5, probability=0.1, r2=0.91),
+    candidate_of("exp(y)", residual_rms=math.inf, r2=-math.inf, score=math.inf),
+    candidate_of("0.31*y + 0.1*y**3", residual_rms=0.2),
+)

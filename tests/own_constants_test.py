@@ -252,7 +252,8 @@ def test_a_plate_in_one_command(tmp_path, capsys):
     assert {"report.html", "report.md", "constants.csv", "series.png", "constants.png"} <= names
     table = (out / "constants.csv").read_text()
     assert table.startswith("series,r,r_error") and "\nB2," in table
-    assert "A1" in (out / "report.md").read_text()
+    text = (out / "report.md").read_text()
+    assert "A1" in text and "Points fitted: " in text
 
 
 def test_known_errors_judge_all_series_and_widen_no_interval():

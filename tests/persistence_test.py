@@ -237,7 +237,7 @@ class TestDamage:
             (lambda c: c["trajectories"][0]["t"].reverse(), "strictly increasing"),
             (lambda c: c["trajectories"][1]["y"].insert(3, "nan"), r"\[1\].y\[3\] is not a number"),
             (lambda c: c["trajectories"][1]["y"].insert(3, 10**400), r"y\[3\] is not a number"),
-            (set_candidate(y0s=[1.0]), "1 y0s and 2 start_times for 2 trajectories"),
+            (set_candidate(y0s=[1.0]), r"candidates\[0\].y0s is not 2 numbers"),
             (set_candidate(end_times=[1.0]), "1 end_times for 2 trajectories"),
             (set_candidate(origin=None), r"candidates\[0\].origin is not text"),
             (lambda c: c["trajectories"][0].pop("noise"), r"\[0\].noise is missing"),

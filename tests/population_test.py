@@ -3,42 +3,19 @@
 import math
 
 import numpy as np
+from solved import canonical_law, form_of, solved
 
 import nsode_jax.search.population as population_module
-from nsode_jax.dynamics.solve import solve
-from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.expressions.canonical import canonicalize
-from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.integral import integral_form
-from nsode_jax.fitting.regression import Regression
 from nsode_jax.search.population import Draft, Population, draft_laws
 from nsode_jax.search.sources import Proposal
 
 ORIGIN = Origin("test")
 
 
-def _law(text: str) -> Expression:
-    return canonicalize(Expression.from_infix(text))
-
-
-def _form(text: str, y0: float, end: float, points: int = 100) -> Regression:
-    t = np.linspace(0.0, end, points)
-    y = solve(_law(text), y0, t, rtol=1e-11, atol=1e-11)
-    return integral_form(Dataset.of([Trajectory(t, y)]))
-
-
-def _population(form: Regression, *texts: str) -> Population:
-    population = Population(form)
-    proposals = [Proposal(_law(text), Origin(text)) for text in texts]
-    population.add(draft_laws(form, proposals))
-    return population
-
-
 def test_drafts_are_fitted_scored_and_remember_their_origin():
-    form = _form("1.3*y - 0.7*y**2", 0.1, 4.0)
-    laws = [_law("y - 5"), _law("log(-y)"), _law("0.9*y - 0.3*y**2")]
+    form = form_of(solved("1.3*y - 0.7*y**2", 0.1, 4.0))
+    laws = [canonical_law("y - 5"), canonical_law("log(-y)"), canonical_law("0.9*y - 0.3*y**2")]
     drafts = draft_laws(form, [Proposal(law, Origin(str(i))) for i, law in enumerate(laws)])
     assert [draft.origin.source for draft in drafts] == ["0", "2"]  # The undefined one is left out.
     assert drafts[1].error < 1e-5 < drafts[0].error
@@ -47,16 +24,18 @@ def test_drafts_are_fitted_scored_and_remember_their_origin():
 
 
 def test_the_population_keeps_the_best_of_each_skeleton():
-    population = Population(_form("-0.7*y", 2.0, 4.0))
+    population = Population(form_of(solved("-0.7*y", 2.0, 4.0)))
     drafts = {"0.3*y": 0.4, "-0.4*y": 0.1, "y + 0.7": 0.2}
-    population.add([Draft(_law(text), error, 0.0, ORIGIN) for text, error in drafts.items()])
+    population.add(
+        [Draft(canonical_law(text), error, 0.0, ORIGIN) for text, error in drafts.items()]
+    )
     assert [draft.expression.infix for draft in population.best(5)] == ["-0.4*y", "y + 0.7"]
 
 
 def test_the_front_is_of_error_and_length():
-    population = Population(_form("-0.7*y", 2.0, 4.0))
+    population = Population(form_of(solved("-0.7*y", 2.0, 4.0)))
     for text, error in (("0.3*y", 0.5), ("0.3*y**2", 0.6), ("0.3 - 0.2*y", 0.1), ("y", 0.7)):
-        population.add([Draft(_law(text), error, 0.0, ORIGIN)])
+        population.add([Draft(canonical_law(text), error, 0.0, ORIGIN)])
     assert [draft.expression.infix for draft in population.front()] == [
         "y",
         "0.3*y",
@@ -66,15 +45,15 @@ def test_the_front_is_of_error_and_length():
 
 def test_what_is_trimmed_leaves_the_best_and_the_front(monkeypatch):
     monkeypatch.setattr(population_module, "_SIZE", 2)
-    population = Population(_form("-0.7*y", 2.0, 4.0))
+    population = Population(form_of(solved("-0.7*y", 2.0, 4.0)))
     laws = {"0.3*y": 0.5, "0.3*y**2": 0.2, "0.3 - 0.2*y": 1e-3, "exp(y)*0.2 - 0.3*y": 9e-4}
     for text, error in laws.items():
-        population.add([Draft(_law(text), error, -math.inf, ORIGIN)])
+        population.add([Draft(canonical_law(text), error, -math.inf, ORIGIN)])
     front = population.front()
     population.trim()
     kept = population.best(9)
     assert [draft.error for draft in front] == [0.5, 0.2, 1e-3, 9e-4]
     assert {draft.error for draft in kept} == {0.5, 0.2, 1e-3, 9e-4}
-    population.add([Draft(_law("0.2*sin(0.7*y)*y - 0.3*y**3"), 0.4, -math.inf, ORIGIN)])
+    population.add([Draft(canonical_law("0.2*sin(0.7*y)*y - 0.3*y**3"), 0.4, -math.inf, ORIGIN)])
     population.trim()
     assert 0.4 not in {draft.error for draft in population.best(9)}

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from judged import DATA, FORM, ORIGIN, SPREAD, fit_of, order_of
 from scipy.signal import lfilter
 
 from nsode_jax.dynamics.trajectory import Trajectory
@@ -11,11 +12,9 @@ from nsode_jax.expressions.expression import Expression, Skeleton
 from nsode_jax.expressions.skeleton_catalogue import shipped_catalogue
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.derivative import derivative_form
-from nsode_jax.fitting.fit import Fit, Origin
-from nsode_jax.fitting.integral import integral_form
+from nsode_jax.fitting.fit import Fit
 from nsode_jax.fitting.trajectory_fitting import fit_trajectories
 from nsode_jax.selection.belief import log_prior
-from nsode_jax.selection.ranking import rank
 from nsode_jax.selection.score import (
     UNSEEN,
     draft_score,
@@ -30,21 +29,6 @@ from nsode_jax.selection.score import (
     scores,
     unseen_probability,
 )
-
-T = np.linspace(0.0, 4.0, 50)
-DATA = Dataset.of([Trajectory(T, 0.3 + np.exp(-T) * math.pi)])
-FORM = integral_form(DATA)
-SPREAD = DATA.y.std()
-ORIGIN = Origin("test")
-
-
-def _fit(text: str, relative_rms: float, origin: Origin = ORIGIN) -> Fit:
-    r2 = 1 - relative_rms**2 if math.isfinite(relative_rms) else -math.inf
-    return Fit(Expression.from_infix(text), (3.0,), relative_rms * SPREAD, r2, True, origin)
-
-
-def _order(*fits: Fit) -> list[str]:
-    return [fit.expression.infix for fit, _ in rank(fits, DATA, FORM)]
 
 
 def test_weights_are_posterior_probabilities():
@@ -110,10 +94,10 @@ def test_floor_follows_the_rounding_of_the_data():
 def test_a_law_that_ends_just_beyond_the_data_costs_more():
     """The data lie between 0.3 and 3.5; the root of 3.7 - y ends at once."""
     edge, pole, tame = "0.2*sqrt(3.7 - y)", "0.2/(3.7 - y)", "0.2*exp(3.7 - y)"
-    assert _order(_fit(edge, 0.1), _fit(tame, 0.1))[0] == tame
-    assert _order(_fit(pole, 0.1), _fit("0.2/(93.7 - y)", 0.1))[0] == "0.2/(93.7 - y)"
+    assert order_of(fit_of(edge, 0.1), fit_of(tame, 0.1))[0] == tame
+    assert order_of(fit_of(pole, 0.1), fit_of("0.2/(93.7 - y)", 0.1))[0] == "0.2/(93.7 - y)"
     # Where y is positive, the root and the reciprocal of y itself are as good as any.
-    plain, root = _fit("0.2*y", 0.1), _fit("0.2*sqrt(y)", 0.1)
+    plain, root = fit_of("0.2*y", 0.1), fit_of("0.2*sqrt(y)", 0.1)
     first, second = scores([plain, root], DATA, FORM)
     forms = log_prior(plain.expression) - log_prior(root.expression)
     assert second - first == pytest.approx(2 * forms, abs=0.01)
@@ -122,7 +106,7 @@ def test_a_law_that_ends_just_beyond_the_data_costs_more():
 def test_a_round_number_is_worth_a_little():
     """1 is told in fewer words than 0.97, but it is not for free as if units were known."""
     round_number, number = "16.4 - y", "16.1 - 0.97*y"
-    same = scores([_fit(round_number, 0.1), _fit(number, 0.1)], DATA, FORM)
+    same = scores([fit_of(round_number, 0.1), fit_of(number, 0.1)], DATA, FORM)
     assert same[1] - same[0] == pytest.approx(2.0, abs=0.01)
 
 
@@ -147,12 +131,12 @@ def test_an_exact_form_judges_by_the_rates():
     form = derivative_form(data)
     assert form is not None and form.exact
     assert residual_floor(data, form) == form.floor < 1e-5
-    fit = _fit("0.3 - y", 0.0)
+    fit = fit_of("0.3 - y", 0.0)
     assert relative_residual(fit, data, form) == form.residual(fit.expression) < form.floor
-    poor = _fit("0.3 - y", 0.5)
+    poor = fit_of("0.3 - y", 0.5)
     assert relative_residual(poor, data, form) == pytest.approx(0.5 * SPREAD / data.spread / 100)
-    assert relative_residual(_fit("0.3 - y", math.inf), data, form) == math.inf
-    assert relative_residual(_fit("0.3 - y", 1e-8), DATA, FORM) == pytest.approx(1e-8)
+    assert relative_residual(fit_of("0.3 - y", math.inf), data, form) == math.inf
+    assert relative_residual(fit_of("0.3 - y", 1e-8), DATA, FORM) == pytest.approx(1e-8)
 
 
 def _logistic(noise: np.ndarray) -> tuple[Dataset, Fit]:
@@ -188,4 +172,4 @@ def test_fewer_observations_say_less():
 
 def test_a_law_that_diverges_has_no_score():
     assert score(Expression.from_infix("y"), math.inf, FORM) == math.inf
-    assert scores([_fit("y**2", math.inf)], DATA, FORM) == [math.inf]
+    assert scores([fit_of("y**2", math.inf)], DATA, FORM) == [math.inf]

@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from solved import CLOSED_FORMS
 
 from nsode_jax.dynamics.solve import (
     Budget,
@@ -22,16 +23,7 @@ T = np.linspace(0.0, 4.0, 1024)
 
 @pytest.mark.parametrize(
     ("text", "y0", "solution"),
-    [
-        ("-0.7*y", 2.0, lambda t: 2.0 * np.exp(-0.7 * t)),
-        ("3", -1.0, lambda t: -1.0 + 3.0 * t),
-        ("2.4*y - 0.6*y**2", 0.5, lambda t: 4 / (1 + 7 * np.exp(-2.4 * t))),
-        ("-y**2", 1.0, lambda t: 1 / (1 + t)),
-        ("1/y", 1.0, lambda t: np.sqrt(1 + 2 * t)),
-        ("cos(y)", 0.0, lambda t: 2 * np.arctan(np.tanh(t / 2))),
-        ("exp(-y)", 0.0, lambda t: np.log(1 + t)),
-        ("sqrt(y)", 1.0, lambda t: (1 + t / 2) ** 2),
-    ],
+    CLOSED_FORMS,
 )
 def test_closed_forms(text, y0, solution):
     y = solve(Expression.from_infix(text), y0, T)

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from refusing import refusal
 
 from nsode_jax.dynamics.trajectory import TrajectoryError
 from nsode_jax.tables.table import read_measurements, read_table
@@ -29,15 +30,6 @@ def table(tmp_path):
 
 def rows(separator: str = ",", t=T, y=Y) -> str:
     return "".join(f"{a}{separator}{b}\n" for a, b in zip(t, y, strict=True))
-
-
-def refusal(function, *args, **kwargs) -> str:
-    """The message of the TrajectoryError, which must be one line."""
-    with pytest.raises(TrajectoryError) as caught:
-        function(*args, **kwargs)
-    message = str(caught.value)
-    assert message and "\n" not in message
-    return message
 
 
 class TestText:

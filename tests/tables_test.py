@@ -2,34 +2,12 @@
 
 import math
 
-import numpy as np
+from observing import CANDIDATES
 
 from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.expressions.expression import Expression
 from nsode_jax.reporting.discovery import Discovery
-from nsode_jax.results.result import Candidate
 
-
-def candidate(formula, covariance=None, **fields):
-    fit = {"y0s": (1.0,), "start_times": (0.0,), "r2": 0.99, "residual_rms": 0.1, "score": 1.0}
-    return Candidate(Expression.from_infix(formula), covariance=covariance, **fit | fields)
-
-
-LAWS = (
-    candidate(
-        "0.53214*y - 0.00081234*y**2",
-        np.diag([0.0034, 0.0000021, 0.0]) ** 2,
-        residual_rms=0.1,
-        probability=0.9,
-        log_probability=-3.5,
-        origin="network",
-        converged=True,
-    ),
-    candidate("0.3*y", residual_rms=0.5, probability=0.1, r2=0.91),
-    candidate("exp(y)", residual_rms=math.inf, r2=-math.inf, score=math.inf),
-    candidate("0.31*y + 0.1*y**3", residual_rms=0.2),
-)
-FOUND = Discovery(LAWS, (Trajectory([0, 1, 2], [1, 2, 4]),), ("Beware of <b> & |.",), 2.5)
+FOUND = Discovery(CANDIDATES, (Trajectory([0, 1, 2], [1, 2, 4]),), ("Beware of <b> & |.",), 2.5)
 
 
 def test_candidates():

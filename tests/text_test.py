@@ -1,13 +1,12 @@
 """What a result says in a terminal and in a notebook."""
 
 import html
-import math
 
 import numpy as np
 import pytest
+from observing import CANDIDATES, candidate_of
 
 from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.expressions.expression import Expression
 from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.reporting.text import (
     candidate_table,
@@ -16,30 +15,13 @@ from nsode_jax.reporting.text import (
     start_text,
     table_text,
 )
-from nsode_jax.results.result import Candidate
 
-
-def candidate(formula, covariance=None, **fields):
-    fit = {"y0s": (1.0,), "start_times": (0.0,), "r2": 0.99, "residual_rms": 0.1, "score": 1.0}
-    return Candidate(Expression.from_infix(formula), covariance=covariance, **fit | fields)
-
-
-LAWS = (
-    candidate(
-        "0.53214*y - 0.00081234*y**2",
-        np.diag([0.0034, 0.0000021, 0.0]) ** 2,
-        residual_rms=0.1,
-        probability=0.9,
-        log_probability=-3.5,
-        origin="network",
-        converged=True,
-    ),
-    candidate("0.3*y", residual_rms=0.5, probability=0.1, r2=0.91),
-    candidate("exp(y)", residual_rms=math.inf, r2=-math.inf, score=math.inf),
-    candidate("0.31*y + 0.1*y**3", residual_rms=0.2),
-)
 FOUND = Discovery(
-    LAWS, (Trajectory([0, 1, 2], [1, 2, 4]),), ("Beware of <b> & |.",), 2.5, ("3 laws", "a few")
+    CANDIDATES,
+    (Trajectory([0, 1, 2], [1, 2, 4]),),
+    ("Beware of <b> & |.",),
+    2.5,
+    ("3 laws", "a few"),
 )
 
 
@@ -58,7 +40,7 @@ class TestText:
         assert repr(FOUND) == "<Discovery: dy/dt = 0.5321*y - 0.0008123*y**2, best of 4>"
 
     def test_many_candidates_are_cut(self):
-        many = Discovery(LAWS * 2, FOUND.trajectories, (), 1.0)
+        many = Discovery(CANDIDATES * 2, FOUND.trajectories, (), 1.0)
         assert "(3 more candidates in `table()`)" in str(many)
         assert "3 more candidates" in many._repr_html_() and "3 more" in many._repr_markdown_()
 
@@ -73,7 +55,7 @@ class TestText:
         assert len(rows) == 6 and {row.count("|") for row in rows} == {6}
 
     def test_several_trajectories_are_counted(self):
-        law = candidate("y", y0s=(1.0, 2.0, 3.0), start_times=(0.0, 0.0, 1.0))
+        law = candidate_of("y", y0s=(1.0, 2.0, 3.0), start_times=(0.0, 0.0, 1.0))
         found = Discovery((law,), FOUND.trajectories, (), 1.0)
         assert "y = 1 at t = 0 (and 2 more trajectories)," in str(found)
 
@@ -89,16 +71,16 @@ class TestLaw:
         assert law_text(FOUND, "t", name).startswith(f"d[{name}]/dt = 0.5321*[{name}] - ")
 
     def test_large_times_keep_their_digits(self):
-        law = candidate("y", start_times=(1_700_000_123.0,))
+        law = candidate_of("y", start_times=(1_700_000_123.0,))
         found = Discovery((law,), FOUND.trajectories, (), 1.0)
         assert "y = 1 at t = 1700000123," in str(found)
 
     def test_the_start_is_as_exact_as_the_law(self):
-        law = candidate("y", y0s=(1234.5678,), residual_rms=0.01)
+        law = candidate_of("y", y0s=(1234.5678,), residual_rms=0.01)
         assert start_text(law, 0) == "y = 1234.568 at t = 0"
 
     def test_constants_stand_as_in_the_formula(self):
-        law = candidate("-0.00082*y**2 + 0.547*y", np.diag([1e-5, 0.0, 0.005]) ** 2)
+        law = candidate_of("-0.00082*y**2 + 0.547*y", np.diag([1e-5, 0.0, 0.005]) ** 2)
         assert law.rounded().infix.startswith("0.547*y")
         assert [c for c, *_ in constants_as_shown(law)] == [0.547, -0.00082, 2.0]
         assert constants_as_shown(law)[0][1:] == pytest.approx((0.005, 0.5372, 0.5568))
@@ -120,7 +102,7 @@ class TestTable:
         assert all(row[at - 3 : at] == row[at - 3] + "  " for row in rows)
 
     def test_is_cut_to_a_terminal(self):
-        long = candidate(" + ".join(f"{i}.5*sin({i}.25*y)" for i in range(1, 9)))
+        long = candidate_of(" + ".join(f"{i}.5*sin({i}.25*y)" for i in range(1, 9)))
         found = Discovery((long,), FOUND.trajectories, (), 1.0)
         full, cut = table_text(found, 5).splitlines(), table_text(found, 5, 80).splitlines()
         assert len(full[1]) > 120 and full[0] == cut[0]

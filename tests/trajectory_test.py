@@ -9,26 +9,17 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from refusing import refusal
 
 from nsode_jax.dynamics.trajectory import (
     MIN_POINTS,
     Trajectory,
-    TrajectoryError,
     clean,
     elapsed,
 )
 
 T = np.arange(12.0)
 Y = T**2 + 0.5
-
-
-def refusal(function, *args, **kwargs) -> str:
-    """The message of the TrajectoryError, which must be one line."""
-    with pytest.raises(TrajectoryError) as caught:
-        function(*args, **kwargs)
-    message = str(caught.value)
-    assert message and "\n" not in message
-    return message
 
 
 class TestTrajectory:

@@ -3,16 +3,28 @@
 import numpy as np
 import pytest
 
-from nsode_jax.discovery.pipeline import discover
-from nsode_jax.discovery.weighting import weighting
+from nsode_jax.discovery import discover
+from nsode_jax.discovery.weighting import weighted_system, weighting
+from nsode_jax.dynamics.system import System, integrate
 from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit, Origin
+from nsode_jax.fitting.observations import Observations, Run
+from nsode_jax.fitting.shooting import fit_system, refitted
+from nsode_jax.fitting.trajectory_fitting import FULL
 
 # Total pressure of a gas that dimerizes, after a published exercise; the third value was 592.
 T = [0, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 70]
 P = [632, 611, 552, 573.5, 558.5, 545, 533.5, 523, 514, 505, 497, 490, 484, 473]
 SOURCES = ("named laws", "library")
+
+SYSTEM = System(("x", "y"))
+LAWS = tuple(
+    Expression.from_infix(text, SYSTEM.variables) for text in ("1.1*x - 0.4*x*y", "0.1*x*y - 0.4*y")
+)
+ORIGINS = (Origin("test"),) * 2
+TIMES = np.linspace(0.0, 20.0, 60)
 
 
 @pytest.fixture(scope="module")
@@ -75,3 +87,75 @@ def test_growing_noise_is_weighted():
     assert any("grows with the values" in note for note in found.notes)
     (series,) = found.trajectories
     assert series.noise is not None and series.noise[0] > 3 * series.noise[-1]
+
+
+@pytest.fixture(scope="module")
+def clean():
+    """Predator and prey over two periods, shape [time, 2]."""
+    return integrate(SYSTEM.equations(LAWS), np.array([10.0, 5.0]), TIMES)
+
+
+def fitted(t, values):
+    data = Observations(SYSTEM, (Run(t, values, np.empty((t.size, 0))),))
+    return data, refitted(data, fit_system(data, LAWS, ORIGINS, stopping=FULL), FULL)
+
+
+def test_noise_of_systems_that_grows_is_seen_and_weighs(clean):
+    rng = np.random.default_rng(0)
+    data, fit = fitted(TIMES, clean * (1 + 0.05 * rng.normal(size=clean.shape)))
+    weighted, names = weighted_system(data, fit)
+    assert names == ("x", "y")
+    weights = weighted.runs[0].weights
+    assert np.mean(weights**2, axis=0) == pytest.approx([1.0, 1.0])
+    low, high = np.argmin(clean[:, 0]), np.argmax(clean[:, 0])
+    assert weights[low, 0] > 3 * weights[high, 0]
+
+
+@pytest.mark.parametrize("points", [9, 20, 60, 150])
+def test_noise_of_one_size_is_left_alone(points):
+    t = np.linspace(0.0, 20.0, points)
+    clean = integrate(SYSTEM.equations(LAWS), np.array([10.0, 5.0]), t)
+    alarms = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        data, fit = fitted(t, clean + 0.3 * rng.normal(size=clean.shape))
+        alarms += weighted_system(data, fit) is not None
+    assert alarms <= 3  # Of 30 at 2%: four or more once in 300.
+
+
+def test_constants_are_known_better_with_the_weights(clean):
+    """Over 24 samples of noise, the constants are nearer to the true ones."""
+    plain, weighted = [], []
+    truth = np.concatenate([law.constants for law in LAWS])
+    for seed in range(24):
+        rng = np.random.default_rng(seed)
+        data, fit = fitted(TIMES, clean * (1 + 0.1 * rng.normal(size=clean.shape)))
+        seen = weighted_system(data, fit)
+        again = fit if seen is None else refitted(seen[0], fit, FULL)
+        for kept, one in ((plain, fit), (weighted, again)):
+            found = np.concatenate([law.constants for law in one.laws])
+            kept.append(np.abs(found / truth - 1))
+    assert np.mean(weighted) < 0.8 * np.mean(plain)
+
+
+def test_each_quantity_counts_by_the_noise_it_has(clean):
+    """From a wrong guess of the noises the likeliest system is reached all the same."""
+    rng = np.random.default_rng(1)
+    values = clean + rng.normal(size=clean.shape) * [0.02, 1.0]
+    data = Observations(SYSTEM, (Run(TIMES, values, np.empty((TIMES.size, 0))),))
+    wrong = fit_system(data, LAWS, ORIGINS, stopping=FULL, noise=np.array([1.0, 0.02]))
+    right = refitted(data, wrong, FULL)
+
+    def likelihood(fit):
+        return float(np.log(fit.residuals).sum())
+
+    assert likelihood(right) < likelihood(wrong) - 0.1
+    assert right.residuals == pytest.approx([0.02, 1.0], rel=0.25)
+
+
+def test_a_discovery_says_that_noise_grows(clean):
+    rng = np.random.default_rng(3)
+    noisy = clean * (1 + 0.05 * rng.normal(size=clean.shape))
+    found = discover(TIMES, noisy, effort="fast")
+    assert any("grows with the values" in note for note in found.notes)
+    assert found.best.r2 > 0.95

@@ -11,12 +11,12 @@ import numpy as np
 
 from nsode_jax.discovery.pipeline import DiscoveryError
 from nsode_jax.discovery.runs import read_runs
+from nsode_jax.discovery.weighting import weighted_system
 from nsode_jax.fitting.components import component_forms
 from nsode_jax.fitting.observations import Observations
 from nsode_jax.fitting.progress import Progress, silent
 from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.shooting import SystemFit, covariance
-from nsode_jax.fitting.system_noise import with_growing_noise
 from nsode_jax.reporting.system_discovery import SystemDiscovery
 from nsode_jax.results.diagnostics import POOR_R2, poor_fit
 from nsode_jax.results.system_result import SystemCandidate
@@ -113,7 +113,7 @@ def discover_system(
     )
     own = [OwnSystem.parse(text, data.system) for text in _listed(candidates)]
     search, ranked, unsolved = _searched(data, own, work, restriction, progress)
-    seen = with_growing_noise(data, ranked[0][0]) if ranked else None
+    seen = weighted_system(data, ranked[0][0]) if ranked else None
     if seen is not None:
         data, growing = seen
         notes.append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,12 +13,16 @@ from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit
 from nsode_jax.fitting.noise import (
     CLEAN,
+    SIGNIFICANCE,
     growing_noise,
     huber_noise,
     likeliest_noise,
     outliers,
     with_noise,
 )
+from nsode_jax.fitting.observations import Observations
+from nsode_jax.fitting.shooting import SystemFit
+from nsode_jax.fitting.shooting import linearized as linearized_system
 from nsode_jax.fitting.trajectory_fitting import Linearized, linearized
 from nsode_jax.results.formatting import time_text
 
@@ -109,6 +114,33 @@ def _kept(linear: Linearized, sigma: float = 0.0) -> Bool[np.ndarray, " observat
     kept = np.ones(linear.residual.size, bool)
     kept[[outlier.place for outlier in outliers(linear, sigma)]] = False
     return kept
+
+
+def weighted_system(
+    data: Observations, fit: SystemFit
+) -> tuple[Observations, tuple[str, ...]] | None:
+    """Runs of a system with the sizes of noise that the residuals of a first system show.
+
+    Returns:
+      The data and the names of the quantities whose noise grows; None if that of none does.
+    """
+    linear = None if fit.diverged else linearized_system(data, fit)
+    if linear is None:
+        return None
+    y = np.concatenate([run.y for run in data.runs])
+    sizes, growing = np.ones_like(y), []
+    for k, name in enumerate(data.system.observed):
+        solution = y[:, k] + linear[k].residual * data.spread[k]
+        noise = growing_noise(solution, linear[k], significance=SIGNIFICANCE / y.shape[1])
+        if noise is not None:
+            sizes[:, k] = noise
+            growing.append(name)
+    if not growing:
+        return None
+    ends = np.cumsum([len(run) for run in data.runs])[:-1]
+    parts = zip(data.runs, np.split(sizes, ends), strict=True)
+    runs = tuple(dataclasses.replace(run, noise_sizes=part) for run, part in parts)
+    return dataclasses.replace(data, runs=runs), tuple(growing)
 
 
 def _named(

@@ -15,12 +15,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -29,6 +28,7 @@ from nsode_jax.decoding.compiled import keep_compiled_programs
 from nsode_jax.discovery.pipeline import DiscoveryError
 from nsode_jax.discovery.systems import discover_system
 from nsode_jax.dynamics.system import System, integrate, measured_inputs
+from nsode_jax.evaluation.json_lines import Line, finish
 from nsode_jax.evaluation.metrics import GOOD_SOLUTION_R2
 from nsode_jax.evaluation.odebench_systems import r2
 from nsode_jax.expressions.canonical import canonicalize
@@ -187,14 +187,14 @@ def within(best: SystemCandidate, truth: Sequence[Expression]) -> tuple[int, int
     return sum(held), len(held)
 
 
-def evaluate(case: Case, noise: float, seed: int) -> dict[str, Any]:
+def evaluate(case: Case, noise: float, seed: int) -> Line:
     """A line of the results."""
     clean = case.run(0)
     rng = np.random.default_rng([seed, round(1000 * noise), CASES.index(case)])
     y = clean + noise * clean.std(axis=0) * rng.standard_normal(clean.shape)
     system = case.system
     started = time.perf_counter()
-    line: dict[str, Any] = {"name": case.name, "noise": noise, "seed": seed}
+    line: Line = {"name": case.name, "noise": noise, "seed": seed}
     try:
         best = discover_system(
             case.t,
@@ -223,9 +223,9 @@ def evaluate(case: Case, noise: float, seed: int) -> dict[str, Any]:
     return line | {"generalization_r2": predicted}
 
 
-def table(lines: Iterable[dict[str, Any]]) -> str:
+def table(lines: Iterable[Line]) -> str:
     """A row for each system, as Markdown, and the totals of each noise."""
-    found: dict[str, dict[float, dict[str, Any]]] = {}
+    found: dict[str, dict[float, Line]] = {}
     for line in lines:
         found.setdefault(line["name"], {})[line["noise"]] = line
     rows = [
@@ -246,7 +246,7 @@ def table(lines: Iterable[dict[str, Any]]) -> str:
     return "\n".join([*rows, f"| right structure, other run predicted | {' | '.join(totals)} |"])
 
 
-def _cell(line: dict[str, Any] | None) -> str:
+def _cell(line: Line | None) -> str:
     if line is None:
         return ""
     score = line.get("generalization_r2")
@@ -265,20 +265,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the noise")
     options = parser.parse_args(argv)
     keep_compiled_programs()
-    lines = []
-    if options.results.exists():
-        lines = [json.loads(line) for line in options.results.read_text("utf-8").splitlines()]
-    done = {(line["name"], line["noise"], line["seed"]) for line in lines}
-    for case in CASES:
-        for noise in NOISES:
-            if (case.name, noise, options.seed) in done:
-                continue
-            line = evaluate(case, noise, options.seed)
-            with options.results.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
-            lines.append(line)
-            told = "; ".join(line.get("laws", [line.get("error", "")]))
-            print(f"{case.name}, {noise:.0%}: {told} ({line['seconds']} s)", flush=True)
+    tasks = {
+        (case.name, noise, options.seed): partial(evaluate, case, noise, options.seed)
+        for case in CASES
+        for noise in NOISES
+    }
+
+    def told(line: Line) -> str:
+        laws = "; ".join(line.get("laws", [line.get("error", "")]))
+        return f"{line['name']}, {line['noise']:.0%}: {laws} ({line['seconds']} s)"
+
+    lines = finish(
+        options.results, tasks, lambda line: (line["name"], line["noise"], line["seed"]), told
+    )
     print(table(lines))
     return 0
 

@@ -17,6 +17,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from scipy.integrate import solve_ivp
 from nsode_jax.decoding.compiled import keep_compiled_programs
 from nsode_jax.discovery.pipeline import DiscoveryError
 from nsode_jax.discovery.systems import discover_system
+from nsode_jax.evaluation.json_lines import Line, finish
 from nsode_jax.evaluation.metrics import GOOD_SOLUTION_R2
 from nsode_jax.expressions.expression import Expression
 
@@ -87,7 +89,7 @@ def r2(truth: States, prediction: States | None) -> float | None:
     return 1.0 - left / float(((truth - truth.mean(axis=0)) ** 2).sum())
 
 
-def evaluate(entry: dict[str, Any], first: int, noise: float, drop: float, seed: int) -> dict:
+def evaluate(entry: dict[str, Any], first: int, noise: float, drop: float, seed: int) -> Line:
     """A line of the results: one system, observed from one of its initial values."""
     start, end = entry["t_span"]
     t = np.linspace(start, end, POINTS)
@@ -119,7 +121,7 @@ def evaluate(entry: dict[str, Any], first: int, noise: float, drop: float, seed:
     return line | {"segments": best.segments, "laws": [law.infix for law in best.laws]}
 
 
-def summary(lines: Iterable[dict]) -> str:
+def summary(lines: Iterable[Line]) -> str:
     """Percent reconstruction and generalization and median seconds by number of quantities."""
     lines = list(lines)
     rows = ["states  runs    rec    gen  seconds"]
@@ -147,24 +149,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(argv)
     keep_compiled_programs()
-    lines = []
-    if options.results.exists():
-        lines = [json.loads(line) for line in options.results.read_text("utf-8").splitlines()]
     setting = options.noise, options.drop, options.seed
-    done = {
-        (line["id"], line["first"])
-        for line in lines
-        if (line["noise"], line["drop"], line["seed"]) == setting
+    tasks: dict[tuple[object, ...], partial[Line]] = {
+        (entry["id"], first, *setting): partial(evaluate, entry, first, *setting)
+        for entry in systems()
+        for first in (0, 1)
     }
-    for entry in systems():
-        for first in (0, 1):
-            if (entry["id"], first) in done:
-                continue
-            line = evaluate(entry, first, *setting)
-            with options.results.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
-            lines.append(line)
-            print(f"{entry['id']}{'ab'[first]} {entry['name']}: {line.get('generalization_r2')}")
+
+    def key(line: Line) -> tuple[object, ...]:
+        return tuple(line[name] for name in ("id", "first", "noise", "drop", "seed"))
+
+    def told(line: Line) -> str:
+        return f"{line['id']}{'ab'[line['first']]} {line['name']}: {line.get('generalization_r2')}"
+
+    lines = finish(options.results, tasks, key, told)
     print(summary(lines))
     return 0
 

@@ -16,6 +16,9 @@ from collections.abc import Iterator, Sequence
 from nsode_jax.expressions.operators import OPERATORS
 from nsode_jax.expressions.prefix import ExpressionError, Prefix, argument_starts
 
+NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*", re.ASCII)
+"""A name in a formula; `e` in `1e5` is none."""
+
 _MAX_CHARACTERS = 20_000
 _MAX_PARTS = 1_000
 """Of a formula in text: longer ones are no laws, and would exhaust Python's stack."""
@@ -97,12 +100,12 @@ _GREEK = (
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi rho sigma tau "
     "upsilon phi chi psi omega Gamma Delta Theta Lambda Xi Sigma Upsilon Phi Psi Omega"
 ).split()
-_NAME = re.compile(r"([A-Za-z]+)_?(\d*)", re.ASCII)
+_SUBSCRIPTED = re.compile(r"([A-Za-z]+)_?(\d*)", re.ASCII)
 
 
 def _latex_name(name: str) -> str:
     """y as it is, y1 as y_{1}, theta as the letter, longer names upright."""
-    match = _NAME.fullmatch(name)
+    match = _SUBSCRIPTED.fullmatch(name)
     if match is None:
         return rf"\mathrm{{{name}}}".replace("_", r"\_")
     letters, number = match.groups()
@@ -167,6 +170,12 @@ _TOKEN = re.compile(
     re.ASCII,
 )
 _MAX_DEPTH = 100
+
+
+def unknown_names(text: str, variables: Sequence[str]) -> tuple[str, ...]:
+    """Names in a formula that `parse` would not know, each once, as they come."""
+    known = {*variables, "pi", "ln", *OPERATORS}
+    return tuple(dict.fromkeys(name for name in NAME.findall(text) if name not in known))
 
 
 def parse(text: str, variables: Sequence[str]) -> Prefix:

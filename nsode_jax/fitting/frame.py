@@ -11,21 +11,19 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import re
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from nsode_jax.expressions.expression import Expression, ExpressionError
-from nsode_jax.expressions.operators import CONSTANT, NEGATIVE_CONSTANT, OPERATORS, VARIABLE
+from nsode_jax.expressions.notation import unknown_names
+from nsode_jax.expressions.operators import CONSTANT, NEGATIVE_CONSTANT, VARIABLE
 from nsode_jax.fitting.regression import Regression
 
 GAP = "□"
 """Where the unknown part stands; `?` is read as the same."""
 
 _GAP_NAME = "gap"
-_KNOWN = {VARIABLE, _GAP_NAME, "pi", "ln", *OPERATORS}
-_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*", re.ASCII)
 _NEAR_ZERO = 1e-12
 _PROBES = np.geomspace(0.01, 3.0, 32)
 _LINEAR = 1e-9
@@ -58,7 +56,7 @@ class Frame:
         if GAP not in text and "?" not in text:
             text = f"{text} + {GAP}"
         marked = text.replace(GAP, f" {_GAP_NAME} ").replace("?", f" {_GAP_NAME} ")
-        names = tuple(dict.fromkeys(n for n in _NAME.findall(marked) if n not in _KNOWN))
+        names = unknown_names(marked, (VARIABLE, _GAP_NAME))
         try:
             written = Expression.from_infix(marked, (VARIABLE, _GAP_NAME, *names))
         except ExpressionError as error:

@@ -26,8 +26,8 @@ _SIMULATED = 999
 CLEAN = 1e-3
 """Residuals below this share of the spread are no noise to be modelled."""
 
-_LEAST_SHARE = 0.03
-"""No value is more precise than this share of the largest one's noise."""
+_LEAST_SHARE = 0.05
+"""Of the largest value: noise does not fall below what belongs to it."""
 
 _POWERS = (0.5, 1.0)
 RANDOM = 0.99
@@ -75,7 +75,7 @@ def outliers(linear: Linearized, sigma: float = 0.0) -> tuple[Outlier, ...]:
     kept = np.ones(linear.residual.size, bool)
     while len(found) < _MOST_OUTLIERS * kept.size:
         fitted = directions(linear.jacobian[kept])
-        residual = linear.residual[kept] - fitted @ (fitted.T @ linear.residual[kept])
+        residual = _without(linear.residual[kept], fitted)
         freedom = residual.size - fitted.shape[1] - 1
         if freedom < _FEWEST_LEFT:
             break
@@ -96,7 +96,11 @@ def outliers(linear: Linearized, sigma: float = 0.0) -> tuple[Outlier, ...]:
 
 
 def growing_noise(
-    solution: _Observations, linear: Linearized, kept: Bool[np.ndarray, " observations"]
+    solution: _Observations,
+    linear: Linearized,
+    kept: Bool[np.ndarray, " observations"] | None = None,
+    *,
+    significance: float = SIGNIFICANCE,
 ) -> _Observations | None:
     """How the noise varies with the values, if it clearly does.
 
@@ -110,28 +114,32 @@ def growing_noise(
     Args:
       solution: what the law says, in any units, shape [observations].
       linear: its fit, all observations weighted alike.
-      kept: those to judge by.
+      kept: those to judge by; all, if left out.
+      significance: share of series with constant noise in which growing noise is claimed.
 
     Returns:
       Relative standard deviations, the mean of 1 / square being 1, shape [observations].
       None where constant noise will do, for data too clean to tell, and where the
       residuals are not random.
     """
+    kept = np.ones(solution.size, bool) if kept is None else kept
     residual, fitted = linear.residual[kept], directions(linear.jacobian[kept])
     if residual.size - fitted.shape[1] < 2 or linear.rms < CLEAN:
         return None
-    residual = residual - fitted @ (fitted.T @ residual)
+    residual = _without(residual, fitted)
     profiles = [_power(solution, power) for power in _POWERS]
     drawn = np.random.default_rng(0).standard_normal((_SIMULATED, residual.size))
-    simulated = drawn - drawn @ fitted @ fitted.T
+    simulated = _without(drawn, fitted)
     ratios = np.array([_log_ratio(residual, profile[kept]) for profile in profiles])
     null = np.max([_log_ratio(simulated, profile[kept]) for profile in profiles], axis=0)
-    if np.mean(null >= ratios.max()) > SIGNIFICANCE:
+    if np.mean(null >= ratios.max()) > significance:
         return None
     noise = profiles[int(ratios.argmax())]
-    if np.mean(alike(simulated) < alike(residual / noise[kept])) > RANDOM:
-        return None
-    return noise
+    # What a fit with these weights would leave: one without follows small values badly.
+    weights = 1.0 / noise[kept]
+    fitted = directions(weights[:, None] * linear.jacobian[kept])
+    left = _without(weights * residual, fitted)
+    return None if np.mean(alike(_without(drawn, fitted)) < alike(left)) > RANDOM else noise
 
 
 def likeliest_noise(solution: _Observations, linear: Linearized) -> _Observations | None:
@@ -157,8 +165,10 @@ def likeliest_noise(solution: _Observations, linear: Linearized) -> _Observation
     def log_likelihood(noise: _Observations) -> float:
         weighted = linear.weighted(1.0 / noise)
         fitted = directions(weighted.jacobian)
-        left = weighted.residual - fitted @ (fitted.T @ weighted.residual)
-        return -left.size / 2 * math.log(float(np.mean(left**2))) - float(np.log(noise).sum())
+        left = _without(weighted.residual, fitted)
+        return -left.size / 2 * math.log(max(float(np.mean(left**2)), 1e-300)) - float(
+            np.log(noise).sum()
+        )
 
     best = max(range(len(profiles)), key=lambda i: log_likelihood(profiles[i]))
     return profiles[best] if best else None
@@ -199,10 +209,17 @@ def directions(
     return u[:, singular > 1e-9 * singular.max(initial=0.0)]
 
 
+def _without(
+    residual: Float[np.ndarray, "*simulated observations"],
+    fitted: Float[np.ndarray, "observations directions"],
+) -> Float[np.ndarray, "*simulated observations"]:
+    """What is left of residuals once parameters have taken up what they can."""
+    return residual - residual @ fitted @ fitted.T
+
+
 def _power(values: _Observations, power: float) -> _Observations:
     """|values|^power, not too small near 0, the mean of 1 / square being 1."""
-    size = np.abs(values)
-    return _normalized(np.maximum(size, _LEAST_SHARE * size.max()) ** power)
+    return _normalized(np.hypot(values, _LEAST_SHARE * np.abs(values).max()) ** power)
 
 
 def _normalized(noise: _Observations) -> _Observations:

@@ -21,7 +21,7 @@ from nsode_jax.expressions.operators import UNIT
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.minpack import minimized, root_of_inverse
 from nsode_jax.fitting.observations import Observations, Run
-from nsode_jax.fitting.trajectory_fitting import FAILED, Stopping
+from nsode_jax.fitting.trajectory_fitting import FAILED, Linearized, Stopping
 
 SYSTEMATIC_SHARE = 1e-3
 """Of the spread: no quantity is taken to be more precise beside the others."""
@@ -150,13 +150,19 @@ def refitted(
     return again
 
 
-def solutions_of(data: Observations, fit: SystemFit) -> list[Float[np.ndarray, "time observed"]]:
-    """The fitted values of the quantities of each run, NaN where there is no solution."""
-    problem = _Problem(data, fit.laws, fit.ties, fit.segments, fit.states)
-    problem.work = math.inf
-    parts = [solved[0] for solved in problem._solve(problem.start(), derivatives=False)]
-    number = fit.segments
-    return [np.concatenate(parts[i : i + number]) for i in range(0, len(parts), number)]
+def linearized(data: Observations, fit: SystemFit) -> list[Linearized] | None:
+    """The fit to first order, for each quantity; None without a solution near the data.
+
+    The observations of all runs stand one after the other.
+    """
+    problem = _Problem(data, fit.laws, fit.ties, fit.segments, fit.states, data.spread)
+    linear, number = problem.linearized(), problem.observed
+    if linear is None:
+        return None
+    # [time * observed] --> [observed, time]
+    return [
+        Linearized(linear.residual[k::number], linear.jacobian[k::number]) for k in range(number)
+    ]
 
 
 def covariance(
@@ -170,19 +176,13 @@ def covariance(
       None where the data do not determine the constants.
     """
     problem = _Problem(data, fit.laws, fit.ties, fit.segments, fit.states, fit.residuals)
-    parameters = problem.start()
-    try:
-        residual = problem.residual(parameters)
-        jacobian = problem.jacobian(parameters)
-    except _BudgetSpent:
+    linear = problem.linearized()
+    if linear is None or linear.freedom < 1:
         return None
-    freedom = residual.size - parameters.size
-    if freedom < 1 or not (math.isfinite(problem.best_rms) and np.isfinite(jacobian).all()):
-        return None
-    root = root_of_inverse(jacobian, _LEAST_SINGULAR)
+    root = root_of_inverse(linear.jacobian, _LEAST_SINGULAR)
     if root is None:
         return None
-    variance = float(residual @ residual) / freedom
+    variance = float(linear.residual @ linear.residual) / linear.freedom
     spread = problem.constants_by(root)
     return variance * spread @ spread.T
 
@@ -317,6 +317,14 @@ class _Problem:
             jacobian[rows, first : first + states] = slopes[:, number:]
             row = rows.stop
         return np.nan_to_num(jacobian, nan=0.0, posinf=0.0, neginf=0.0)
+
+    def linearized(self) -> Linearized | None:
+        """The residuals to first order about the start; None without a solution there."""
+        try:
+            residual, jacobian = self.residual(self.start()), self.jacobian(self.start())
+        except _BudgetSpent:
+            return None
+        return Linearized(residual, jacobian) if math.isfinite(self.best_rms) else None
 
     def _solve(
         self, parameters: Float[np.ndarray, " parameters"], derivatives: bool

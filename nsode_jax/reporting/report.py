@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ from nsode_jax.reporting.plot import (
     draw_residuals,
 )
 from nsode_jax.reporting.report_parts import (
+    JSON,
     MOST_ROWS,
     how_it_was_made,
     one_line,
@@ -82,13 +84,11 @@ def write_report(
     remark = residual_remark(result)
     pictures = _pictures(result, names, remark)
 
-    def content(saved: bool) -> list[Block]:
-        return _content(result, names, pictures, remark, source, options or {}, saved)
+    def content(files: tuple[str, ...]) -> list[Block]:
+        return _content(result, names, pictures, remark, source, options or {}, JSON in files)
 
-    def save(path: Path) -> None:
-        persistence.save(result, path)
-
-    return write_files(folder, _title(names), pictures, save, content)
+    files = {JSON: partial(persistence.save, result)}
+    return write_files(folder, _title(names), pictures, files, content)
 
 
 # --- the content -------------------------------------------------------------

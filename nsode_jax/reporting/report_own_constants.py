@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-import nsode_jax
 from nsode_jax.reporting.documents import (
     Block,
     Bullets,
@@ -16,11 +15,9 @@ from nsode_jax.reporting.documents import (
     Paragraph,
     Picture,
     Table,
-    to_html,
-    to_markdown,
 )
 from nsode_jax.reporting.plot_series import plot_constants, plot_series
-from nsode_jax.reporting.report_parts import HTML, MARKDOWN, png_of
+from nsode_jax.reporting.report_parts import how_it_was_made, png_of, write_files
 from nsode_jax.results.formatting import probability_text, r2_text, value_with_error
 from nsode_jax.results.own_constants import FormResult
 
@@ -55,8 +52,6 @@ def write_report(
     Raises:
       OSError: if they cannot be written.
     """
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     pictures = (
         Picture(
             "series.png",
@@ -72,16 +67,16 @@ def write_report(
             "where that is possible, or else the median.",
         ),
     )
-    for picture in pictures:
-        (folder / picture.file).write_bytes(picture.png)
-    found.constants().to_csv(folder / "constants.csv")
-    found.table().to_csv(folder / "forms.csv", index=False)
-    blocks = _content(found, pictures, time_name, value_name, source, notes)
+    files = {
+        "constants.csv": found.constants().to_csv,
+        "forms.csv": partial(found.table().to_csv, index=False),
+    }
+
+    def content(_: tuple[str, ...]) -> list[Block]:
+        return _content(found, pictures, time_name, value_name, source, notes)
+
     title = f"One law of {value_name} over {time_name}, constants of {len(found.labels)} series"
-    (folder / MARKDOWN).write_text(to_markdown(title, blocks), encoding="utf-8")
-    (folder / HTML).write_text(to_html(title, blocks), encoding="utf-8")
-    written = (HTML, MARKDOWN, "constants.csv", "forms.csv")
-    return tuple(folder / name for name in (*written, *(p.file for p in pictures)))
+    return write_files(folder, title, pictures, files, content)
 
 
 def _content(
@@ -100,7 +95,6 @@ def _content(
         wary.append(f"Explained worse than the others: {', '.join(found.conspicuous)}.")
     wary += [f"{sentence}." for sentence in found.remarks_on_bounds]
     series, constants = pictures
-    now = datetime.datetime.now(datetime.UTC)
     return [
         Code(f"dy/dt = {best.formula.text}"),
         Paragraph(
@@ -131,13 +125,12 @@ def _content(
         Heading("Forms"),
         _forms(found),
         Heading("How it was made"),
-        Bullets(
-            (
-                *([f"Data: {source}"] if source else []),
-                *([f"Tried: {'; '.join(found.tried)}"] if found.tried else []),
-                f"Program: nsode_jax {nsode_jax.__version__}",
-                f"Search: {found.seconds:.1f} s; this report: {now:%Y-%m-%d %H:%M} UTC",
-            )
+        how_it_was_made(
+            [series.t for series in found.trajectories],
+            source,
+            {},
+            "; ".join(found.tried),
+            found.seconds,
         ),
     ]
 

@@ -42,17 +42,17 @@ def write_files(
     folder: str | Path,
     title: str,
     pictures: Sequence[Picture],
-    save_json: Callable[[Path], None],
-    content: Callable[[bool], list[Block]],
+    files: Mapping[str, Callable[[Path], object]],
+    content: Callable[[tuple[str, ...]], list[Block]],
 ) -> tuple[Path, ...]:
-    """Writes the pictures, the JSON file, and the page in HTML and in Markdown.
+    """Writes the pictures, other files, and the page in HTML and in Markdown.
 
     Args:
       folder: where to; made if it is not there. Files of an earlier report are replaced.
       title: of the page.
       pictures: that the page holds.
-      save_json: writes the result to a file.
-      content: of the page, told whether there is such a file: a formula may be too long.
+      files: by name, what writes them; those whose formulas are too long are left out.
+      content: of the page, told which files are there.
 
     Returns:
       The files written, the page in HTML first.
@@ -64,16 +64,18 @@ def write_files(
     folder.mkdir(parents=True, exist_ok=True)
     for picture in pictures:
         (folder / picture.file).write_bytes(picture.png)
-    written = [picture.file for picture in pictures]
-    try:
-        save_json(folder / JSON)
-        written.append(JSON)
-    except DiscoveryFileError:  # An endless formula; the rest can still be shown.
-        (folder / JSON).unlink(missing_ok=True)
-    blocks = content(JSON in written)
+    written = []
+    for name, write in files.items():
+        try:
+            write(folder / name)
+            written.append(name)
+        except DiscoveryFileError:  # An endless formula; the rest can still be shown.
+            (folder / name).unlink(missing_ok=True)
+    blocks = content(tuple(written))
     (folder / MARKDOWN).write_text(to_markdown(title, blocks), encoding="utf-8")
     (folder / HTML).write_text(to_html(title, blocks), encoding="utf-8")
-    return tuple(folder / name for name in (HTML, MARKDOWN, *written))
+    names = (HTML, MARKDOWN, *(picture.file for picture in pictures), *written)
+    return tuple(folder / name for name in names)
 
 
 def one_line(text: str) -> str:

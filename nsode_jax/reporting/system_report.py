@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from nsode_jax.reporting.documents import (
@@ -17,6 +18,7 @@ from nsode_jax.reporting.documents import (
 )
 from nsode_jax.reporting.report_parts import (
     INTERVALS,
+    JSON,
     MOST_ROWS,
     MOST_STARTS,
     SIZE,
@@ -84,15 +86,14 @@ def write_report(
     points = find_fixed_points(found)
     pictures = _pictures(found, points, time)
 
-    def content(saved: bool) -> list[Block]:
-        return _content(found, points, pictures, time, source, options or {}, saved)
-
-    def save(path: Path) -> None:
-        system_persistence.save(found, path)
+    def content(files: tuple[str, ...]) -> list[Block]:
+        return _content(found, points, pictures, time, source, options or {}, JSON in files)
 
     several = "laws" if len(found.system.observed) > 1 else "law"
     title = f"The {several} of {', '.join(found.system.observed)} over {time}"
-    return write_files(folder, title, pictures, save, content)
+    return write_files(
+        folder, title, pictures, {JSON: partial(system_persistence.save, found)}, content
+    )
 
 
 # --- the content -------------------------------------------------------------

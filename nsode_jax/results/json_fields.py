@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -38,9 +38,25 @@ class DiscoveryFileError(ValueError):
 # --- writing ---------------------------------------------------------------------
 
 
-def write_json(path: str | Path, content: dict[str, Any]) -> None:
-    """Writes the content; the file appears as a whole or not at all."""
-    text = json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1)
+def write_discovery(
+    path: str | Path,
+    kind: tuple[str, int],
+    seconds: float,
+    notes: Iterable[str],
+    content: dict[str, Any],
+) -> None:
+    """Writes a discovery; the file appears as a whole or not at all.
+
+    Args:
+      path: where to.
+      kind: name of the format, and its version.
+      seconds: how long the discovery took.
+      notes: sentences on the data.
+      content: all else.
+    """
+    name, version = kind
+    head = {"format": name, "version": version, "seconds": encode(seconds), "notes": list(notes)}
+    text = json.dumps(head | content, ensure_ascii=False, allow_nan=False, indent=1)
     write_atomically(path, f"{text}\n".encode())
 
 
@@ -50,13 +66,14 @@ def encode(value: float) -> float | str:
     return value if math.isfinite(value) else str(value)
 
 
-def encode_covariance(
-    covariance: Float[np.ndarray, "constants constants"] | None,
-) -> list[list[float | str]] | None:
+def encode_all(values: Iterable[float] | None) -> list[float | str] | None:
+    """A number after the other; null where nothing is known."""
+    return None if values is None else [encode(value) for value in values]
+
+
+def encode_rows(rows: Iterable[Iterable[float]] | None) -> list[Any] | None:
     """Rows of numbers; null where nothing is known."""
-    if covariance is None:
-        return None
-    return [[encode(value) for value in row] for row in covariance]
+    return None if rows is None else [encode_all(row) for row in rows]
 
 
 def encode_formula(expression: Expression) -> str:
@@ -77,15 +94,23 @@ def encode_formula(expression: Expression) -> str:
 # --- reading ---------------------------------------------------------------------
 
 
-def read_json(path: str | Path, decode: Callable[[Any], Read]) -> Read:
-    """What `decode` makes of the file's content.
+def read_discovery(
+    path: str | Path, kind: tuple[str, int], decode: Callable[[dict[str, Any], int], Read]
+) -> Read:
+    """What `decode` makes of the content of a file that `write_discovery` wrote.
+
+    Args:
+      path: of the file.
+      kind: name of the format, and its newest version.
+      decode: is given the content and its version.
 
     Raises:
       OSError: if the file cannot be read.
       DiscoveryFileError: if it is damaged, or `decode` refuses it.
     """
     try:
-        return decode(_content(Path(path)))
+        content = _content(Path(path))
+        return decode(content, _version_of(content, *kind))
     except (DiscoveryFileError, ExpressionError, TrajectoryError) as error:
         reason = " ".join(str(error).split())
         shown = reason if len(reason) <= 300 else f"{reason[:200]} ... {reason[-90:]}"
@@ -112,7 +137,7 @@ def _refuse_constant(name: str) -> None:
     raise DiscoveryFileError(f"it is not strict JSON: {name} stands for a number")
 
 
-def version_of(content: Any, format_name: str, newest: int) -> int:
+def _version_of(content: Any, format_name: str, newest: int) -> int:
     """The version of a file of this format, from 1 to the newest known."""
     if not isinstance(content, dict) or content.get("format") != format_name:
         raise DiscoveryFileError(f'it is not a "{format_name}" file')
@@ -144,6 +169,24 @@ def read_optional(
 ) -> Any:
     """The same, or None where the file says null."""
     return None if entry.get(name, ...) is None else read_field(entry, name, decode, where)
+
+
+def read_some(
+    entry: dict[str, Any], name: str, decode: Callable[[Any, str], Any]
+) -> tuple[Any, ...]:
+    """A list that is not empty."""
+    values = read_field(entry, name, as_list(decode))
+    if not values:
+        raise DiscoveryFileError(f"it has no {name}")
+    return values
+
+
+def read_numbers(entry: dict[str, Any], name: str, where: str, number: int) -> tuple[float, ...]:
+    """A list of so many numbers."""
+    values = read_field(entry, name, as_list(as_number), where)
+    if len(values) != number:
+        raise DiscoveryFileError(f"{where}.{name} is not {number} numbers")
+    return values
 
 
 def as_list(decode: Callable[[Any, str], Any]) -> Callable[[Any, str], tuple[Any, ...]]:

@@ -30,14 +30,16 @@ from nsode_jax.results.json_fields import (
     as_number,
     as_text,
     encode,
-    encode_covariance,
+    encode_all,
     encode_formula,
+    encode_rows,
     read_covariance,
+    read_discovery,
     read_field,
-    read_json,
+    read_numbers,
     read_optional,
-    version_of,
-    write_json,
+    read_some,
+    write_discovery,
 )
 from nsode_jax.results.result import Candidate, Result
 from nsode_jax.selection.catalogue import CatalogueError, NamedLaw
@@ -64,16 +66,12 @@ def save(result: Result, path: str | Path) -> None:
       DiscoveryFileError: if a formula is longer than `load` would accept.
     """
     content = {
-        "format": FORMAT,
-        "version": VERSION,
-        "seconds": encode(result.seconds),
-        "notes": list(result.notes),
         "tried": list(result.tried),
         "trajectories": [_encode_trajectory(trajectory) for trajectory in result.trajectories],
         "candidates": [_encode_candidate(candidate) for candidate in result.candidates],
         "own_laws": [law.to_entry() for law in result.candidates[0].own_laws],
     }
-    write_json(path, content)
+    write_discovery(path, (FORMAT, VERSION), result.seconds, result.notes, content)
 
 
 def load(path: str | Path) -> Result:
@@ -83,18 +81,17 @@ def load(path: str | Path) -> Result:
       OSError: if the file cannot be read.
       DiscoveryFileError: if it is damaged, no discovery, or of a newer version.
     """
-    return read_json(path, _decode)
+    return read_discovery(path, (FORMAT, VERSION), _decode)
 
 
 # --- writing ---------------------------------------------------------------------
 
 
 def _encode_trajectory(trajectory: Trajectory) -> dict[str, Any]:
-    noise = trajectory.noise
     return {
         "t": trajectory.t.tolist(),
         "y": trajectory.y.tolist(),
-        "noise": noise if noise is None else [encode(value) for value in noise],
+        "noise": encode_all(trajectory.noise),
         "sigma": trajectory.sigma,
     }
 
@@ -102,9 +99,9 @@ def _encode_trajectory(trajectory: Trajectory) -> dict[str, Any]:
 def _encode_candidate(candidate: Candidate) -> dict[str, Any]:
     return {
         "formula": encode_formula(candidate.expression),
-        "y0s": [encode(y0) for y0 in candidate.y0s],
-        "start_times": [encode(start) for start in candidate.start_times],
-        "end_times": [encode(end) for end in candidate.end_times],
+        "y0s": encode_all(candidate.y0s),
+        "start_times": encode_all(candidate.start_times),
+        "end_times": encode_all(candidate.end_times),
         "r2": encode(candidate.r2),
         "residual_rms": encode(candidate.residual_rms),
         "score": encode(candidate.score),
@@ -113,9 +110,9 @@ def _encode_candidate(candidate: Candidate) -> dict[str, Any]:
         "probability": encode(candidate.probability),
         "held_out_rms": encode(candidate.held_out_rms),
         "goodness_of_fit": encode(candidate.goodness_of_fit),
-        "covariance": encode_covariance(candidate.covariance),
+        "covariance": encode_rows(candidate.covariance),
         "origin": candidate.origin,
-        "observed": [encode(value) for value in candidate.observed],
+        "observed": encode_all(candidate.observed),
         # For readers of the file; it follows from the rest.
         "name": _encode_name(candidate.name) if candidate.probability >= _NAMED else None,
     }
@@ -139,23 +136,17 @@ def _encode_name(name: Name | None) -> dict[str, Any] | None:
 # --- reading ---------------------------------------------------------------------
 
 
-def _decode(content: Any) -> Result:
-    version = version_of(content, FORMAT, VERSION)
+def _decode(content: dict[str, Any], version: int) -> Result:
     if version == 1:
         _bring_up_to_date(content)
-    trajectories = read_field(content, "trajectories", as_list(_decode_trajectory))
-    if not trajectories:
-        raise DiscoveryFileError("it has no trajectories")
-
+    trajectories = read_some(content, "trajectories", _decode_trajectory)
     own_laws = read_field({"own_laws": [], **content}, "own_laws", as_list(_decode_own_law))
 
     def decode_candidate(value: Any, where: str) -> Candidate:
         candidate = _decode_candidate(value, where, len(trajectories))
         return dataclasses.replace(candidate, own_laws=own_laws)
 
-    candidates = read_field(content, "candidates", as_list(decode_candidate))
-    if not candidates:
-        raise DiscoveryFileError("it has no candidates")
+    candidates = read_some(content, "candidates", decode_candidate)
     if version == 1:
         ends = tuple(float(trajectory.t[-1]) for trajectory in trajectories)
         candidates = tuple(dataclasses.replace(law, end_times=ends) for law in candidates)
@@ -202,33 +193,22 @@ def _decode_trajectory(value: Any, where: str) -> Trajectory:
 def _decode_candidate(value: Any, where: str, trajectories: int) -> Candidate:
     entry = as_dictionary(value, where)
     expression = read_field(entry, "formula", as_expression, where)
-    y0s = read_field(entry, "y0s", as_list(as_number), where)
-    start_times = read_field(entry, "start_times", as_list(as_number), where)
-    if not len(y0s) == len(start_times) == trajectories:
-        raise DiscoveryFileError(
-            f"{where} has {len(y0s)} y0s and {len(start_times)} start_times "
-            f"for {trajectories} trajectories"
-        )
     end_times = read_field(entry, "end_times", as_list(as_number), where)
     if len(end_times) not in (0, trajectories):
         raise DiscoveryFileError(
             f"{where} has {len(end_times)} end_times for {trajectories} trajectories"
         )
-    observed = read_field(
-        {"observed": ["nan", "nan"], **entry}, "observed", as_list(as_number), where
-    )
-    if len(observed) != 2:
-        raise DiscoveryFileError(f"{where}.observed is not the smallest and the largest value")
-    numbers = ("r2", "residual_rms", "score", "log_probability", "probability", "held_out_rms")
-    numbers, entry = (*numbers, "goodness_of_fit"), {"goodness_of_fit": "nan", **entry}
+    entry = {"observed": ["nan", "nan"], "goodness_of_fit": "nan", **entry}
+    low, high = read_numbers(entry, "observed", where, 2)
+    numbers = "r2 residual_rms score log_probability probability held_out_rms goodness_of_fit"
     return Candidate(
         expression=expression,
-        y0s=y0s,
-        start_times=start_times,
+        y0s=read_numbers(entry, "y0s", where, trajectories),
+        start_times=read_numbers(entry, "start_times", where, trajectories),
         end_times=end_times,
         origin=read_field(entry, "origin", as_text, where),
-        observed=observed,
+        observed=(low, high),
         converged=read_field(entry, "converged", as_boolean, where),
         covariance=read_covariance(entry, where, len(expression.constants)),
-        **{name: read_field(entry, name, as_number, where) for name in numbers},
+        **{name: read_field(entry, name, as_number, where) for name in numbers.split()},
     )

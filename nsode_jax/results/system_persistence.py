@@ -28,13 +28,15 @@ from nsode_jax.results.json_fields import (
     as_text,
     as_whole,
     encode,
-    encode_covariance,
+    encode_all,
     encode_formula,
+    encode_rows,
     read_covariance,
+    read_discovery,
     read_field,
-    read_json,
-    version_of,
-    write_json,
+    read_numbers,
+    read_some,
+    write_discovery,
 )
 from nsode_jax.results.system_result import SystemCandidate, SystemResult
 
@@ -51,10 +53,6 @@ def save(found: SystemResult, path: str | Path) -> None:
     """
     system = found.system
     content = {
-        "format": FORMAT,
-        "version": VERSION,
-        "seconds": encode(found.seconds),
-        "notes": list(found.notes),
         "system": {
             "observed": list(system.observed),
             "inputs": list(system.inputs),
@@ -64,7 +62,7 @@ def save(found: SystemResult, path: str | Path) -> None:
         "runs": [{name: getattr(run, name).tolist() for name in "tyu"} for run in found.runs],
         "candidates": [_encode_candidate(candidate) for candidate in found.candidates],
     }
-    write_json(path, content)
+    write_discovery(path, (FORMAT, VERSION), found.seconds, found.notes, content)
 
 
 def load(path: str | Path) -> SystemResult:
@@ -74,21 +72,21 @@ def load(path: str | Path) -> SystemResult:
       OSError: if the file cannot be read.
       DiscoveryFileError: if it is damaged, no discovery of a system, or of a newer version.
     """
-    return read_json(path, _decode)
+    return read_discovery(path, (FORMAT, VERSION), _decode)
 
 
 def _encode_candidate(candidate: SystemCandidate) -> dict[str, Any]:
     return {
         "formulas": [encode_formula(law) for law in candidate.laws],
-        "states": [[encode(value) for value in row] for row in candidate.states],
-        "start_times": [encode(start) for start in candidate.start_times],
-        "end_times": [encode(end) for end in candidate.end_times],
+        "states": encode_rows(candidate.states),
+        "start_times": encode_all(candidate.start_times),
+        "end_times": encode_all(candidate.end_times),
         "r2": encode(candidate.r2),
-        "r2s": [encode(r2) for r2 in candidate.r2s],
-        "residuals": [encode(residual) for residual in candidate.residuals],
+        "r2s": encode_all(candidate.r2s),
+        "residuals": encode_all(candidate.residuals),
         "score": encode(candidate.score),
         "probability": encode(candidate.probability),
-        "covariance": encode_covariance(candidate.covariance),
+        "covariance": encode_rows(candidate.covariance),
         "segments": candidate.segments,
         "shared": [list(pair) for pair in candidate.shared],
         "converged": bool(candidate.converged),
@@ -98,25 +96,19 @@ def _encode_candidate(candidate: SystemCandidate) -> dict[str, Any]:
 # --- reading ---------------------------------------------------------------------
 
 
-def _decode(content: Any) -> SystemResult:
-    version_of(content, FORMAT, VERSION)
+def _decode(content: dict[str, Any], version: int) -> SystemResult:
     system = read_field(content, "system", _system)
 
     def run(value: Any, where: str) -> Run:
         return _run(value, where, system)
 
-    runs = read_field(content, "runs", as_list(run))
-    if not runs:
-        raise DiscoveryFileError("it has no runs")
+    runs = read_some(content, "runs", run)
 
     def candidate(value: Any, where: str) -> SystemCandidate:
         return _candidate(value, where, system, len(runs))
 
-    candidates = read_field(content, "candidates", as_list(candidate))
-    if not candidates:
-        raise DiscoveryFileError("it has no candidates")
     return SystemResult(
-        candidates,
+        read_some(content, "candidates", candidate),
         runs,
         read_field(content, "notes", as_list(as_text)),
         read_field(content, "seconds", as_number),
@@ -169,7 +161,7 @@ def _candidate(value: Any, where: str, system: System, runs: int) -> SystemCandi
     if any(len(pair) != 2 or not max(pair) < constants for pair in pairs):
         raise DiscoveryFileError(f"{where}.shared is not pairs of constants")
     lists = {
-        name: _numbers(entry, name, where, number)
+        name: read_numbers(entry, name, where, number)
         for name, number in (
             ("start_times", runs),
             ("end_times", runs),
@@ -191,10 +183,3 @@ def _candidate(value: Any, where: str, system: System, runs: int) -> SystemCandi
         shared=pairs,
         converged=read_field(entry, "converged", as_boolean, where),
     )
-
-
-def _numbers(entry: dict[str, Any], name: str, where: str, number: int) -> tuple[float, ...]:
-    values = read_field(entry, name, as_list(as_number), where)
-    if len(values) != number:
-        raise DiscoveryFileError(f"{where}.{name} is not {number} numbers")
-    return values

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.expressions.notation import NAME, unknown_names
 from nsode_jax.expressions.operators import (
     CONSTANT,
     NEGATIVE_CONSTANT,
-    OPERATORS,
     VARIABLES,
 )
 
-_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*", re.ASCII)
 _MARK = 1e50
 """A formula is read with the number `_MARK * (1 + i / 64)` in place of name i."""
 
@@ -47,14 +45,12 @@ class NamedFormula:
         Raises:
           ExpressionError: if it cannot be read; nothing in the text is executed.
         """
-        known = {*variables, "pi", "ln", *OPERATORS}
-        found = dict.fromkeys(name for name in _NAME.findall(text) if name not in known)
-        names = tuple(found)
+        names = unknown_names(text, variables)
         if len(names) > _MOST_NAMES:
             raise ValueError(f"more than {_MOST_NAMES} names in {text!r}")
         marks = {name: _MARK * (1 + i / _MOST_NAMES) for i, name in enumerate(names)}
         # In parentheses, so that a minus in front is an operator and no sign of the number.
-        marked = _NAME.sub(lambda m: f"({marks[m[0]]!r})" if m[0] in marks else m[0], text)
+        marked = NAME.sub(lambda m: f"({marks[m[0]]!r})" if m[0] in marks else m[0], text)
         places: dict[str | float, int] = {mark: i for i, mark in enumerate(marks.values())}
         prefix = Expression.from_infix(marked, variables).prefix
         return cls(text, names, tuple(places.get(token, token) for token in prefix), variables)

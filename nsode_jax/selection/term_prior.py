@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.expression import Expression, ExpressionError
+from nsode_jax.expressions.notation import NAME
 from nsode_jax.expressions.operators import OPERATORS
 from nsode_jax.expressions.prefix import Prefix
 from nsode_jax.expressions.summands import summands
@@ -38,8 +39,6 @@ _CONTINUED = 2 * math.log(1.5)
 
 _TOKEN = 1.5
 """Nats that a token costs a kind that was never seen."""
-
-_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*", re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,4 +157,4 @@ def read_equation(text: str, states: tuple[str, ...]) -> Expression:
             return name
         return f"({_GENERIC + 0.013 * next(numbers)!r})"
 
-    return Expression.from_infix(_NAME.sub(written, text), (*renamed.values(), TIME))
+    return Expression.from_infix(NAME.sub(written, text), (*renamed.values(), TIME))
