@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from nsode_jax.discovery.own_constants import discover_own_constants
 from nsode_jax.discovery.pipeline import data_form, discover
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
@@ -91,6 +92,25 @@ def test_the_law_is_found_by_all_decades(series, law):
     y = np.geomspace(series(2, 0.0)[1].min(), series(2, 0.0)[1].max(), 9)[1:-1]
     assert found.best.expression.evaluate(y) == pytest.approx(truth.evaluate(y), rel=0.15)
     assert any("span decades" in note for note in found.notes)
+
+
+def test_series_with_constants_of_their_own():
+    """Of a known law, whose constants constant noise would leave to the largest values."""
+    t = np.linspace(0.0, 24.0, 15)
+    rates, rng = (0.6, 0.9, 1.2), np.random.default_rng(3)
+    series = [1e9 / (1 + 999_999 * np.exp(-rate * t)) for rate in rates]
+    noisy = [y * (1 + 0.1 * rng.standard_normal(t.size)) for y in series]
+    found = discover_own_constants([t] * 3, noisy, law="r*y*(1 - y/K)")
+    assert found.best.constants[:, 0] == pytest.approx(rates, rel=0.05)
+    assert any("span decades" in note for note in found.notes)
+    figure = found.plot()
+    assert {axes.get_yscale() for axes in figure.axes if axes.get_visible()} == {"log"}
+
+
+def test_known_errors_are_not_judged_anew():
+    t, y = _growth(12, 0.1)
+    assert expected_noise([Trajectory(t, y, sigma=1.0)]) is None
+    assert expected_noise([Trajectory(t, y, noise=np.ones(12))]) is None
 
 
 def test_the_result_speaks_of_shares():

@@ -23,11 +23,14 @@ from nsode_jax.discovery.pipeline import (
     work_of,
 )
 from nsode_jax.discovery.series import read_series
+from nsode_jax.discovery.weighting import OVER_DECADES
 from nsode_jax.dynamics.trajectory import MIN_POINTS, Trajectory
 from nsode_jax.fitting.bounds import Bounds
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import USER, Origin
 from nsode_jax.fitting.goodness import ChiSquared
+from nsode_jax.fitting.noise import with_noise
+from nsode_jax.fitting.noise_scale import expected_noise
 from nsode_jax.fitting.own_constants import fit_own_constants
 from nsode_jax.fitting.progress import Progress, silent
 from nsode_jax.reporting.form_discovery import FormDiscovery
@@ -112,6 +115,10 @@ def discover_own_constants(
     if len(names) != len(trajectories):
         raise ValueError(f"there are {len(names)} labels for {len(trajectories)} series")
     together, more = judged_by_their_errors(Dataset.of(trajectories))
+    noise = expected_noise(together.trajectories)
+    if noise is not None:
+        together, more = with_noise(together, noise), (*more, OVER_DECADES)
+        trajectories = with_noise(Dataset(trajectories), noise).trajectories
     given = [Dataset((series,)) for series in together]
     tried: tuple[str, ...] = ()
     if formula is not None:

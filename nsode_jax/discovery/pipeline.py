@@ -157,7 +157,7 @@ def discover(
     if own:
         asked.insert(0, GivenLaws(tuple(_in_working_units(law, units) for law in own)))
     with believing(named_laws) as prior:
-        noise = wide = expected_noise(data.trajectories) if data.sigma is None else None
+        noise = wide = expected_noise(data.trajectories)
         weighted = data if noise is None else with_noise(data, noise)
         form = data_form(weighted)
         proposals, tried = _proposed(asked, weighted, form, seed, progress)

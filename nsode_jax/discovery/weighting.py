@@ -28,6 +28,10 @@ from nsode_jax.results.formatting import time_text
 
 _MOST_NAMED = 5
 
+OVER_DECADES = (
+    "The values span decades: they count by their relative errors, in R2 and residuals too."
+)
+
 
 class Weighting(NamedTuple):
     """What the residuals of a law say about the noise.
@@ -100,8 +104,7 @@ def _over_decades(
     if robust:
         factors = huber_noise(weighted)
         return Weighting(factors if noise is None else factors * noise, named)
-    wide = "The values span decades: they count by their relative errors, in R2 and residuals too."
-    return Weighting(noise, named if noise is None else (wide, *named))
+    return Weighting(noise, named if noise is None else (OVER_DECADES, *named))
 
 
 def _solution(data: Dataset, linear: Linearized) -> Float[np.ndarray, " observations"]:

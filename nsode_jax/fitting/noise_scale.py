@@ -116,12 +116,14 @@ def expected_noise(series: Sequence[Trajectory]) -> Float[np.ndarray, " observat
     of a transformation, as Box and Cox have it (1964, J. R. Stat. Soc. B 26).
 
     Args:
-      series: the series of one law, each without noise of its own.
+      series: the series of one law.
 
     Returns:
       Relative standard deviations, the mean of 1 / square being 1, shape [observations]; None
-      for values that do not span decades, or that are alike noisy.
+      for values that do not span decades, that are alike noisy, or whose errors are known.
     """
+    if any(one.noise is not None or one.sigma is not None for one in series):
+        return None
     y = np.concatenate([one.y for one in series])
     size = np.abs(y)
     small, large = np.quantile(size, [_SMALL, _LARGE])

@@ -19,6 +19,8 @@ from matplotlib.mathtext import MathTextParser
 from matplotlib.ticker import MaxNLocator
 
 from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.fitting.dataset import Dataset
+from nsode_jax.results.analysis import limits
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart.
 DATA, BEST, OTHERS, FIXED = "#4d4d4d", "#0072B2", ("#E69F00", "#CC79A7"), "#D55E00"
@@ -27,6 +29,7 @@ MOST_POINTS = 500  # More markers than this are a blot.
 TIMES = 801  # At so many a solution is drawn.
 STEPS = (1, 2, 2.5, 5, 10)  # Between ticks.
 _SCREEN_DPI = 75
+_MARGIN = 0.08  # Of the range of values, on either side.
 _TITLE_SIZES = (15, 13, 11, 9)
 
 
@@ -70,6 +73,22 @@ def finish(axes: Axes, x_name: str, y_name: str) -> None:
     handles, labels = axes.get_legend_handles_labels()
     order = sorted(range(len(labels)), key=lambda i: labels[i].startswith("candidate "))
     axes.legend([handles[i] for i in order], [labels[i] for i in order], frameon=False, fontsize=10)
+
+
+def over_decades(data: Sequence[Trajectory]) -> bool:
+    """Whether a logarithmic axis shows the values best."""
+    values = Dataset(tuple(data))
+    return not values.noise_scale.linear and values.low > 0
+
+
+def scale_values(axes: Axes, data: Sequence[Trajectory]) -> None:
+    """Gives the axis of values the range of the data, on the scale that shows them best."""
+    values = Dataset(tuple(data)).y
+    if over_decades(data):
+        axes.set_yscale("log")
+        axes.set_ylim(*np.exp(limits(np.log(values), _MARGIN)))
+    else:
+        axes.set_ylim(*limits(values, _MARGIN))
 
 
 def thinned(points: int, most: int) -> Int[np.ndarray, " shown"]:

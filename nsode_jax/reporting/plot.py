@@ -26,8 +26,10 @@ from nsode_jax.reporting.pictures import (
     finish,
     mathtext,
     new_figure,
+    over_decades,
     renderer,
     save,
+    scale_values,
     thinned,
     write_title,
 )
@@ -122,11 +124,7 @@ def draw_fit(
             axes.fill_between(t, *ends, color=BEST, alpha=0.13, lw=0, label=name)
     draw_points(axes, data, _values(data), _data_label(data))
     # A candidate that runs away must not squeeze the data.
-    if over_decades(result):
-        axes.set_yscale("log")
-        axes.set_ylim(*np.exp(limits(np.log(_values(data)), 0.08)))
-    else:
-        axes.set_ylim(*limits(_values(data), 0.08))
+    scale_values(axes, data)
     finish(axes, as_label(time_name), as_label(value_name))
 
 
@@ -138,7 +136,7 @@ def draw_law(
     others: Sequence[Ranked] = (),
 ) -> None:
     """f of the best law with its 95% band, fixed points, and the slopes of the data."""
-    data, best, relative = result.trajectories, result.best, over_decades(result)
+    data, best, relative = result.trajectories, result.best, over_decades(result.trajectories)
     low, high = _values(data).min(), _values(data).max()
     y = np.geomspace(low / 1.5, 1.5 * high, TIMES) if relative else grid(_values(data))
     unit = y if relative else np.ones_like(y)
@@ -260,11 +258,6 @@ def draw_pareto(axes: Axes, result: Result, value_name: str) -> None:
     _scale_front(axes, corners, best)
     finish(axes, "complexity (operators, variables and constants)", _error_label(value_name))
     _label_sparsely(axes, _by_importance(corners, best))
-
-
-def over_decades(result: Result) -> bool:
-    """Whether a logarithmic axis shows the values best."""
-    return not result.noise_scale.linear and bool((_values(result.trajectories) > 0).all())
 
 
 def _error_label(value_name: str) -> str:

@@ -9,7 +9,16 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from nsode_jax.reporting.pictures import BEST, DATA, FIXED, as_label, new_figure, save
+from nsode_jax.reporting.pictures import (
+    BEST,
+    DATA,
+    FIXED,
+    as_label,
+    new_figure,
+    over_decades,
+    save,
+    scale_values,
+)
 from nsode_jax.results.analysis import finite, limits
 from nsode_jax.results.own_constants import FormResult
 
@@ -48,8 +57,7 @@ def plot_series(
         panel.set_visible(False)
     for panel, series in zip(panels, shown):
         _draw(panel, found, int(series), small=shown.size > 12)
-    values = np.concatenate([found.trajectories[i].y for i in shown])
-    panels[0].set_ylim(*limits(values, 0.08))
+    scale_values(panels[0], [found.trajectories[i] for i in shown])
     figure.supxlabel(as_label(time_name), fontsize=11)
     figure.supylabel(as_label(value_name), fontsize=11)
     some = "" if shown.size == total else f" ({shown.size} of {total} series)"
@@ -67,7 +75,8 @@ def _draw(axes: Axes, found: FormResult, series: int, *, small: bool) -> None:
     axes.set_title(as_label(found.labels[series]), fontsize=7 if small else 9, pad=2)
     axes.tick_params(labelsize=6 if small else 8, color="0.6")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.locator_params(nbins=3)
+    if not over_decades(found.trajectories):
+        axes.locator_params(nbins=3)
     if not np.isfinite(best.residual_rms[series]):
         axes.text(0.5, 0.5, "no solution", color=FIXED, fontsize=7, ha="center",
                   transform=axes.transAxes)  # fmt: skip
