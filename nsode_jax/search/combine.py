@@ -59,7 +59,7 @@ class CombineConfig:
 
 
 class SystemSearch:
-    """Fitted systems, each combination once."""
+    """Fitted systems, the best fit of each combination."""
 
     def __init__(self, data: Observations, config: CombineConfig):
         self.data, self.config = data, config
@@ -70,7 +70,7 @@ class SystemSearch:
         self.staged = 0
 
     def add(self, drafts: Sequence[Sequence[Draft]]) -> None:
-        """Takes in candidates for each equation; of those with one skeleton the better stays."""
+        """Takes in candidates for each equation; of those with one structure the better stays."""
         for k, options in enumerate(drafts):
             best: dict[str, Draft] = {}
             for draft in sorted([*self.drafts[k], *options], key=lambda draft: draft.score):
