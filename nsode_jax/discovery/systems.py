@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -26,9 +27,13 @@ from nsode_jax.search.own_systems import OwnSystem
 from nsode_jax.search.population import Draft
 from nsode_jax.search.sources import Restriction
 from nsode_jax.search.sparse import SparseConfig
-from nsode_jax.selection.score import posterior_probabilities
+from nsode_jax.selection.score import posterior_probabilities, unseen_probability
 
 _RETURNED = 30
+_UNSEEN = 0.1
+"""How probable it is in noise that the right law of a quantity is not among its candidates
+(`evaluation.system_calibration`)."""
+
 _WITH_UNCERTAINTY = 10
 _PASSES = 4
 """Most searches of noisy data."""
@@ -201,7 +206,9 @@ def as_candidates(
     data: Observations, ranked: Sequence[tuple[SystemFit, float]]
 ) -> tuple[SystemCandidate, ...]:
     """Fits with their scores, best first, as a user sees them."""
-    shares = posterior_probabilities([score for _, score in ranked])
+    relative = ranked[0][0].residuals / data.spread
+    found = math.prod(1 - unseen_probability(float(left), _UNSEEN) for left in relative)
+    shares = posterior_probabilities([score for _, score in ranked], 1 - found)
     candidates = []
     for place, ((fit, score), share) in enumerate(zip(ranked, shares, strict=True)):
         left, spread = fit.residuals**2, data.spread**2
@@ -240,6 +247,4 @@ def _remarks(best: SystemCandidate) -> list[str]:
             "A term that two equations have with opposite signs was given one constant: what "
             "leaves one quantity enters another."
         )
-    if best.probability < 0.5:
-        notes.append("Other systems are about as probable; the data cannot tell them apart.")
     return notes
