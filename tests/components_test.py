@@ -6,7 +6,10 @@ from observing import observed
 
 from nsode_jax.dynamics.system import System
 from nsode_jax.fitting.components import component_forms
+from nsode_jax.fitting.fit import Origin
+from nsode_jax.fitting.shooting import fit_system
 from nsode_jax.fitting.smoothing import smooth_curve
+from nsode_jax.fitting.trajectory_fitting import FULL
 
 CASES = [
     (System(("x", "y")), ("1.1*x - 0.8*x*y", "0.6*x*y - 0.9*y"), (1.0, 1.3)),
@@ -28,6 +31,19 @@ def test_true_laws_leave_the_noise_in_noisy_data(system, equations, start):
     data, laws = observed(system, equations, start, noise=0.02)
     for form, law, spread in zip(component_forms(data), laws, data.spread, strict=True):
         assert form.residual(law) * spread == pytest.approx(0.02, rel=0.4)
+
+
+@pytest.mark.parametrize(("system", "equations", "start"), CASES)
+@pytest.mark.parametrize(("segments", "margin"), [(1, 0.03), (3, 0.15)])
+def test_along_the_solution_of_a_system_its_laws_leave_the_noise(
+    system, equations, start, segments, margin
+):
+    data, laws = observed(system, equations, start, noise=0.05, runs=2)
+    origins = (Origin("test"),) * len(laws)
+    fit = fit_system(data, laws, origins, stopping=FULL, segments=segments)
+    lefts = fit.residuals / data.spread
+    for form, law, left in zip(component_forms(data, fit), fit.laws, lefts, strict=True):
+        assert form.residual(law) == pytest.approx(left, rel=margin)
 
 
 def test_exact_data_are_interpolated_and_noisy_ones_smoothed():

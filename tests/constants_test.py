@@ -10,6 +10,7 @@ from nsode_jax.expressions.constants import (
     is_plain,
     linear_constants,
     resample_constants,
+    structure,
 )
 from nsode_jax.expressions.expression import Expression, Skeleton
 from nsode_jax.expressions.sampling import EquationPrior, sample_expression
@@ -145,3 +146,11 @@ def test_linear_constants(key, linear):
 )
 def test_is_plain(value, plain):
     assert is_plain(value) is plain
+
+
+def test_structures_tell_exponents_but_no_coefficients():
+    def of(text):
+        return structure(Expression.from_infix(text))
+
+    assert of("0.7*y - 2*y**2") == of("-0.1*y + 3*y**2") != of("0.7*y - 2*y**3")
+    assert of("2*y**0.71") == of("2*y**1.3")

@@ -49,6 +49,7 @@ def test_structures():
     assert same_structure(laws("2*v + 3*x"), laws("-0.1*x - v/3"))
     assert not same_structure(laws("2*v + 3*x"), laws("2*v + 3*x + 1e-3*x**2"))
     assert not same_structure(laws("sin(x)"), laws("0.9*sin(x)"))
+    assert not same_structure(laws("2*v + 3*x**2"), laws("2*v + 3*x**3"))
 
 
 def test_a_damped_oscillator_is_found_from_noisy_positions():
@@ -65,6 +66,12 @@ def test_a_reaction_that_fades_is_found():
 def test_a_relaxation_oscillator_is_found_in_noise():
     """Terms with a pole on the path fitted its noise, and no system had a solution."""
     line = evaluate(case_of("van der Pol"), 0.03, seed=0)
+    assert line["structure"], line["laws"]
+
+
+def test_a_pendulum_is_found_in_noise():
+    """Along smooth curves, whose velocities are wrong, a cubic fits as well."""
+    line = evaluate(case_of("pendulum"), 0.03, seed=0)
     assert line["structure"], line["laws"]
 
 

@@ -71,10 +71,24 @@ def test_they_are_among_the_candidates_whatever_their_rank():
 
 def test_one_without_a_solution_is_said_to_have_none():
     data, _ = observed(PREY, PREY_LAWS, (1.0, 1.3))
-    search = SystemSearch(data, [[], []], CombineConfig(staged=0))
+    search = SystemSearch(data, CombineConfig(staged=0))
     own = OwnSystem.parse("50*prey**2; hunters**2", PREY)
     drafts = [[Draft(law, 0.0, 0.0, Origin(USER))] for law in own.laws]
     assert not search.try_own(drafts)
+
+
+def test_a_system_is_fitted_again_from_better_constants():
+    """The first that are tried may lead nowhere."""
+    data, truth = observed(PREY, PREY_LAWS, (1.0, 1.3))
+    search = SystemSearch(data, CombineConfig(staged=0))
+
+    def tried(text):
+        laws = OwnSystem.parse(text, PREY).laws
+        key = search.fit_roughly([Draft(law, 0.0, 0.0, Origin("test")) for law in laws])
+        return search.fits[key]
+
+    assert tried("30*prey - 0.1*prey*hunters; 9*prey*hunters - 0.1*hunters").diverged
+    assert not tried("prey - 0.7*prey*hunters; 0.5*prey*hunters - 0.8*hunters").diverged
 
 
 def test_operators_and_sizes_are_kept():

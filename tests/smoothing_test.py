@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nsode_jax.fitting import smoothing
-from nsode_jax.fitting.smoothing import is_clean, monotone_curve
+from nsode_jax.fitting.smoothing import is_clean, monotone_curve, smooth_curve
 
 T = np.linspace(0.0, 6.0, 150)
 GROWTH = 0.2 * np.exp(0.7 * T)
@@ -23,6 +23,18 @@ def test_noise_is_smoothed_and_the_curve_is_monotone(seed):
     values = monotone_curve(T, noisy)(T)
     assert (np.diff(values) >= 0).all()
     assert np.sqrt(np.mean((values - GROWTH) ** 2)) < 0.2
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_that_grows_with_the_values_is_smoothed(seed):
+    """Most values are small and exact, which says nothing of the others."""
+    rng = np.random.default_rng(seed)
+    times = np.sort(rng.choice(np.linspace(0.0, 10.0, 150), 75, replace=False))
+    pulse = np.exp(3 * np.cos(times))
+    curve, noise = smooth_curve(times, pulse * (1 + 0.05 * rng.standard_normal(times.size)))
+    size = 0.05 * np.sqrt(np.mean(pulse**2))
+    assert noise == pytest.approx(size, rel=0.5)
+    assert np.sqrt(np.mean((curve(times) - pulse) ** 2)) < 0.85 * size
 
 
 def test_clean_is_told_from_noisy():

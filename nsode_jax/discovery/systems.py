@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -26,10 +27,20 @@ from nsode_jax.search.own_systems import OwnSystem
 from nsode_jax.search.population import Draft
 from nsode_jax.search.sources import Restriction
 from nsode_jax.search.sparse import SparseConfig
-from nsode_jax.selection.score import posterior_probabilities
+from nsode_jax.selection.score import posterior_probabilities, unseen_probability
 
 _RETURNED = 30
+_UNSEEN = 0.1
+"""How probable it is in noise that the right law of a quantity is not among its candidates
+(`evaluation.system_calibration`)."""
+
 _WITH_UNCERTAINTY = 10
+_PASSES = 4
+"""Most searches of noisy data."""
+
+_NOISY = 3e-3
+"""Of the spread: noise from which on smooth curves through the data may mislead."""
+
 _CARRIED = 5
 """So many systems, the best, are fitted again when it is known how precise values are."""
 
@@ -112,25 +123,13 @@ def discover_system(
         order=order,
     )
     own = [OwnSystem.parse(text, data.system) for text in _listed(candidates)]
-    search, ranked, unsolved = _searched(data, own, work, restriction, progress)
-    seen = weighted_system(data, ranked[0][0]) if ranked else None
-    if seen is not None:
-        data, growing = seen
-        notes.append(
-            f"The noise of {' and '.join(growing)} grows with the values; values count by their "
-            "precision, and so they do in R2."
-        )
-        best = [OwnSystem.of(fit.laws, fit.origins) for fit, _ in ranked[:_CARRIED]]
-        search, ranked, unsolved = _searched(data, [*own, *best], work, restriction, progress)
-    for each in own:
-        if each.text in unsolved:
-            notes.append(f"Your laws {each.text!r} have no solution near the data.")
+    data, ranked, remarks = _searched(data, own, work, restriction, progress)
     if not ranked:
         raise DiscoveryError("No system of laws was found that has a solution near the data.")
     # What was asked for is shown, however it ranks.
-    more = [one for one in ranked[_RETURNED:] if search.is_own(one[0])]
+    more = [one for one in ranked[_RETURNED:] if one[0].asked_for]
     found = as_candidates(data, [*ranked[:_RETURNED], *more])
-    notes += _remarks(found[0])
+    notes += [*remarks, *_remarks(found[0])]
     return SystemDiscovery(found, data.runs, tuple(notes), time.monotonic() - started)
 
 
@@ -140,18 +139,44 @@ def _searched(
     work: SystemEffort,
     restriction: Restriction,
     progress: Progress,
-) -> tuple[SystemSearch, list[tuple[SystemFit, float]], set[str]]:
-    """Systems that have solutions, best first, and which of those asked for have none."""
-    forms = component_forms(data)
-    drafts = _drafts(data, forms, work, restriction, progress)
-    search = SystemSearch(data, drafts, work.combine)
-    unsolved = set()
-    for each in own:
+) -> tuple[Observations, list[tuple[SystemFit, float]], list[str]]:
+    """Systems that have solutions, best first; the data with the noise they show; notes.
+
+    Equations are searched along smooth curves through the data and, where there is noise, along
+    the solution of the best system again, until no other comes first.
+    """
+    search, tried, notes = SystemSearch(data, work.combine), list(own), []
+    ranked, best, unsolved = [], None, set()
+    for left in reversed(range(_PASSES)):
+        forms = component_forms(search.data, best)
+        search.add(_drafts(search.data, forms, work, restriction, progress))
+        if best is not None and search.foremost(best):
+            break
         progress("fitting laws of your own", 0.0)
-        if not search.try_own(each.drafts(forms)):
-            unsolved.add(each.text)
-    ranked = [(fit, score) for fit, score in search.run(progress) if not fit.diverged]
-    return search, ranked, unsolved
+        unsolved = {each.text for each in tried if not search.try_own(each.drafts(forms))}
+        ranked = search.run(progress)
+        if not ranked or not left:
+            break
+        before, best = best, ranked[0][0]
+        seen = None if notes else weighted_system(search.data, best)
+        if seen is not None:
+            search, best = SystemSearch(seen[0], work.combine), None
+            tried += [OwnSystem.of(fit.laws, fit.origins) for fit, _ in ranked[:_CARRIED]]
+            notes.append(
+                f"The noise of {' and '.join(seen[1])} grows with the values; values count by "
+                "their precision, and so they do in R2."
+            )
+        elif not _is_noisy(data) or (before is not None and best.key == before.key):
+            break
+    for each in own:
+        if each.text in unsolved:
+            notes.append(f"Your laws {each.text!r} have no solution near the data.")
+    return search.data, ranked, notes
+
+
+def _is_noisy(data: Observations) -> bool:
+    """Whether smooth curves through the data may mislead."""
+    return bool((data.noise > _NOISY * data.spread).any())
 
 
 def _drafts(
@@ -181,7 +206,9 @@ def as_candidates(
     data: Observations, ranked: Sequence[tuple[SystemFit, float]]
 ) -> tuple[SystemCandidate, ...]:
     """Fits with their scores, best first, as a user sees them."""
-    shares = posterior_probabilities([score for _, score in ranked])
+    relative = ranked[0][0].residuals / data.spread
+    found = math.prod(1 - unseen_probability(float(left), _UNSEEN) for left in relative)
+    shares = posterior_probabilities([score for _, score in ranked], 1 - found)
     candidates = []
     for place, ((fit, score), share) in enumerate(zip(ranked, shares, strict=True)):
         left, spread = fit.residuals**2, data.spread**2
@@ -220,6 +247,4 @@ def _remarks(best: SystemCandidate) -> list[str]:
             "A term that two equations have with opposite signs was given one constant: what "
             "leaves one quantity enters another."
         )
-    if best.probability < 0.5:
-        notes.append("Other systems are about as probable; the data cannot tell them apart.")
     return notes

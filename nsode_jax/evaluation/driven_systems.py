@@ -32,6 +32,7 @@ from nsode_jax.evaluation.json_lines import Line, finish
 from nsode_jax.evaluation.metrics import GOOD_SOLUTION_R2
 from nsode_jax.evaluation.odebench_systems import r2
 from nsode_jax.expressions.canonical import canonicalize
+from nsode_jax.expressions.constants import structure
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.results.system_result import SystemCandidate
 
@@ -156,10 +157,10 @@ CASES = (
 
 
 def same_structure(found: Sequence[Expression], truth: Sequence[Expression]) -> bool:
-    """Whether all laws have the same skeletons in canonical form, signs aside."""
+    """Whether all laws have the same structure in canonical form, signs aside."""
     try:
         return all(
-            canonicalize(one).skeleton.unsigned_key == canonicalize(other).skeleton.unsigned_key
+            structure(canonicalize(one)) == structure(canonicalize(other))
             for one, other in zip(found, truth, strict=True)
         )
     except ExpressionError:

@@ -28,6 +28,17 @@ def is_plain(constant: float) -> bool:
     return abs(constant) <= _LARGEST_HALF and 2 * constant == round(2 * constant)
 
 
+def structure(law: Expression) -> str:
+    """The skeleton as text without the signs of constants, but with exponents that are plain."""
+    exponents = iter(exponent_constants(law.skeleton))
+    found = []
+    for kind, token in zip(law.skeleton.tokens, law.prefix, strict=True):
+        fitted = kind in (CONSTANT, NEGATIVE_CONSTANT)
+        kept = fitted and next(exponents) and is_plain(float(token))
+        found.append(str(token) if kept else CONSTANT if fitted else kind)
+    return " ".join(found)
+
+
 @functools.lru_cache(maxsize=8192)
 def exponent_constants(skeleton: Skeleton) -> Bool[np.ndarray, " constants"]:
     """Which constants are exponents of a power."""

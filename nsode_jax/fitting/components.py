@@ -7,6 +7,10 @@ of f_k, and no equation needs the others. In the integral form
     y_k(t) = a + b t + double integral of f_k   second order, y_k a position,
 
 constants a and b of each run are projected out, and no derivative of noisy data is taken.
+
+Where there is noise, smooth curves are wrong by more than their integrals forgive, velocities
+most. The solution of a system that fits the data is the better curve, even of one whose
+equations are not quite right: between the data it does what some dynamics does.
 """
 
 from __future__ import annotations
@@ -14,25 +18,34 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from nsode_jax.dynamics.system import integrate
 from nsode_jax.fitting.integral import INTERPOLATION_FLOOR
 from nsode_jax.fitting.observations import Observations, Run
 from nsode_jax.fitting.regression import Regression
+from nsode_jax.fitting.shooting import SystemFit
 
 _ORDER = 3
 """Gauss-Legendre nodes between two observations, of up to `_FEW` points; 2 of more."""
 _FEW = 400
 
 
-def component_forms(data: Observations) -> tuple[Regression, ...]:
+def component_forms(data: Observations, fit: SystemFit | None = None) -> tuple[Regression, ...]:
     """The regression for each equation that is looked for, in the order of the quantities.
 
     Their targets are in standard deviations of the quantity.
+
+    Args:
+      data: what was measured.
+      fit: a system whose solutions are followed between the data; smooth curves, if left out.
     """
     order = _ORDER if data.count <= _FEW else 2
     parts = [_quadrature(run, order) for run in data.runs]
     nodes = np.concatenate(
         [data.points(run, times) for run, (times, _) in zip(data.runs, parts)], axis=1
     )
+    if fit is not None:
+        states = [_solution(data, fit, i, times) for i, (times, _) in enumerate(parts)]
+        nodes[: len(data.system.states)] = np.concatenate(states, axis=1)
     number = len(data.system.observed)
     operators: list[list[np.ndarray]] = [[] for _ in range(number)]
     targets: list[list[np.ndarray]] = [[] for _ in range(number)]
@@ -65,6 +78,22 @@ def component_forms(data: Observations) -> tuple[Regression, ...]:
         )
         for k, spread in enumerate(data.spread)
     )
+
+
+def _solution(
+    data: Observations, fit: SystemFit, number: int, times: Float[np.ndarray, " nodes"]
+) -> Float[np.ndarray, "states nodes"]:
+    """The states of a fitted system in a run, each of its segments up to the next one."""
+    run, pieces = data.runs[number], fit.segments
+    equations = data.system.equations(fit.laws)
+    starts = fit.states[number * pieces : (number + 1) * pieces]
+    begins = [float(run.t[rows.start]) for rows in run.pieces(pieces)]
+    inside = np.split(times, np.searchsorted(times, begins[1:]))
+    parts = [
+        integrate(equations, start, np.r_[begin, those], run.inputs)[1:]
+        for start, begin, those in zip(starts, begins, inside, strict=True)
+    ]
+    return np.concatenate(parts).T
 
 
 def _quadrature(

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int
 
 from nsode_jax.dynamics import dop853_system
 from nsode_jax.dynamics.stack_machine import Program
-from nsode_jax.expressions.constants import exponent_constants, is_plain
+from nsode_jax.expressions.constants import exponent_constants, is_plain, structure
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.expressions.operators import UNIT
 from nsode_jax.fitting.fit import Origin
@@ -77,6 +77,16 @@ class SystemFit:
     def diverged(self) -> bool:
         """Whether there is no solution near the data."""
         return not np.isfinite(self.residuals).all()
+
+    @property
+    def asked_for(self) -> bool:
+        """Whether somebody wants to see how this very system does."""
+        return all(origin.asked_for for origin in self.origins)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The structures of the laws."""
+        return tuple(map(structure, self.laws))
 
 
 def fit_system(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -13,8 +14,8 @@ from scipy.optimize import isotonic_regression
 _CLEAN = 1e-3
 """Deviations below this share of the spread are no noise to be modelled."""
 
-_FORETOLD = 0.5
-"""A smooth curve that leaves more than neighbours err by this share has lost signal."""
+_FORETOLD = 0.7
+"""Where neighbours err by less than this share of what a smooth curve leaves, it lost signal."""
 
 _CLEAN_NEIGHBOURS = 1e-4
 """Likewise, for the deviations of values from their neighbours."""
@@ -182,28 +183,32 @@ def smooth_curve(
       The curve as a function of times and of the number of the derivative, and the root
       mean square of what it leaves, weighted, or would be wrong by, in units of y.
     """
-    errors = {half: _left_out_error(t, y, half) for half in (2, 3, 4) if t.size > 4 * half}
-    half, error = min(errors.items(), key=lambda item: item[1], default=(2, np.inf))
+    halves = [half for half in (2, 3, 4) if t.size > 4 * half]
+    errors = {half: _left_out_errors(t, y, half) for half in halves}
+    typical = {half: 1.48 * float(np.median(np.abs(found))) for half, found in errors.items()}
+    half, error = min(typical.items(), key=lambda item: item[1], default=(2, np.inf))
     if error <= _CLEAN * y.std():
         return make_interp_spline(t, y, k=2 * half - 1), error
     since = (t - t[0]) / (t[-1] - t[0])
     smoothed = _smoothing_spline_values(since, (y - y.mean()) / y.std(), weights)
     smoothed = y.mean() + y.std() * smoothed
     left = float(np.sqrt(np.mean(((1.0 if weights is None else weights) * (y - smoothed)) ** 2)))
-    if error < _FORETOLD * left:  # Few points for steep data, whose neighbours know better.
-        return make_interp_spline(t, y, k=2 * half - 1), error
+    # Mean squares both, for most errors are small where noise grows with the values.
+    squares = {half: float(np.mean(found**2)) for half, found in errors.items()}
+    half, square = min(squares.items(), key=lambda item: item[1], default=(2, np.inf))
+    if square < (_FORETOLD * left) ** 2:  # Few points for steep data: neighbours know better.
+        return make_interp_spline(t, y, k=2 * half - 1), math.sqrt(square)
     return CubicSpline(t, smoothed, bc_type="natural"), left
 
 
-def _left_out_error(
+def _left_out_errors(
     t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"], half: int
-) -> float:
-    """By how much most values differ from the polynomial through their neighbours.
+) -> Float[np.ndarray, " inner"]:
+    """How far values are from the polynomials through their neighbours.
 
-    As a standard deviation of the noise, if that were all.
+    In standard deviations of the noise, if that were all.
     """
     inner = np.arange(half, t.size - half)
     columns = inner[:, None] + np.r_[-half:0, 1 : half + 1]
     weights = lagrange_weights(t[columns], t[inner])
-    deviation = np.abs((weights * y[columns]).sum(axis=1) - y[inner])
-    return 1.48 * float(np.median(deviation / np.sqrt(1 + (weights**2).sum(axis=1))))
+    return ((weights * y[columns]).sum(axis=1) - y[inner]) / np.sqrt(1 + (weights**2).sum(axis=1))

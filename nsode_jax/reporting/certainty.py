@@ -6,6 +6,7 @@ import math
 
 from nsode_jax.results.formatting import probability_text
 from nsode_jax.results.result import Result
+from nsode_jax.results.system_result import SystemResult
 
 _STANDS_OUT, _LIKELIER = 0.9, 0.5
 _RIVAL = 1 / 3
@@ -14,7 +15,7 @@ _RIVAL = 1 / 3
 _CONSIDERED = 0.005
 
 
-def certainty_text(result: Result) -> str:
+def certainty_text(result: Result | SystemResult) -> str:
     """What the probabilities of all candidates say of the first, and of laws not found.
 
     Args:

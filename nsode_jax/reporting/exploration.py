@@ -233,7 +233,7 @@ class Exploration:
 
     def _remarks(self) -> list[Block]:
         found = self.found
-        sure = "" if isinstance(found, SystemResult) else certainty_text(found)
+        sure = certainty_text(found)
         remarks = (*([f"How sure: {sure}"] if sure else []), *found.notes)
         return [Heading("To be wary of"), Bullets(remarks)] if remarks else []
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from nsode_jax.reporting.certainty import certainty_text
 from nsode_jax.reporting.documents import (
     Block,
     Bullets,
@@ -125,11 +126,12 @@ def _content(
         left,
         Heading("Candidates"),
         Paragraph(
-            "The probability of a system is that if one of the candidates is the right one; the "
-            "complexity counts operators, variables and constants. "
+            "The probability of a system is that of its structure; the complexity counts "
+            "operators, variables and constants. "
             + (f"The best {shown} of {total}:" if shown < total else f"All {total}:")
         ),
         candidate_table(found, MOST_ROWS),
+        *([Paragraph(f"How sure: {sure}")] if (sure := certainty_text(found)) else []),
         Heading("The laws as a program"),
         Code(to_source(found.best).strip()),
         Heading("How it was made"),

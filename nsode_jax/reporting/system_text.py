@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from nsode_jax.reporting.certainty import certainty_text
 from nsode_jax.reporting.documents import (
     Block,
     Bullets,
@@ -25,7 +26,8 @@ _SHOWN = 5
 def as_text(found: SystemResult) -> str:
     """The best system, the table of the next ones, notes."""
     notes = [f"note: {note}" for note in found.notes]
-    return "\n".join([system_text(found), "", table_text(found, _SHOWN), *notes])
+    sure = [f"how sure: {sure}"] if (sure := certainty_text(found)) else []
+    return "\n".join([system_text(found), "", table_text(found, _SHOWN), *sure, *notes])
 
 
 def as_markdown(found: SystemResult) -> str:

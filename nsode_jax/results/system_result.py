@@ -40,7 +40,8 @@ class SystemCandidate:
       r2s: the same of each quantity.
       residuals: root mean square of solution minus data of each quantity, in its units.
       score: what candidates are ranked by, lower is better.
-      probability: posterior probability if one of the candidates is right, by their scores.
+      probability: posterior probability by the scores; less than 1 in all where there is noise,
+        in which the right system may not be among the candidates.
       covariance: of the constants of all laws, one law after the other, from the Fisher
         matrix of the joint fit; None where the data do not determine them.
       segments: pieces into which each run was cut for fitting; 1 if solutions over the

@@ -14,12 +14,13 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 
+from nsode_jax.expressions.constants import structure
 from nsode_jax.expressions.summands import summands
 from nsode_jax.fitting.observations import Observations
 from nsode_jax.fitting.progress import Progress
 from nsode_jax.fitting.shooting import SystemFit, fit_system, refitted
 from nsode_jax.fitting.stages import fit_in_stages
-from nsode_jax.fitting.trajectory_fitting import FULL, ROUGH
+from nsode_jax.fitting.trajectory_fitting import FULL, NO_FIT, ROUGH
 from nsode_jax.search.equations import PRECISIONS, score_at
 from nsode_jax.search.population import Draft
 from nsode_jax.search.variants import canonical_or_none
@@ -58,17 +59,28 @@ class CombineConfig:
 
 
 class SystemSearch:
-    """Fitted systems, each combination once."""
+    """Fitted systems, the best fit of each combination."""
 
-    def __init__(
-        self, data: Observations, drafts: Sequence[Sequence[Draft]], config: CombineConfig
-    ):
+    def __init__(self, data: Observations, config: CombineConfig):
         self.data, self.config = data, config
-        self.drafts = [sorted(options, key=lambda draft: draft.score) for options in drafts]
+        self.drafts: list[list[Draft]] = [[] for _ in data.system.observed]
         self.fits: dict[tuple[str, ...], SystemFit] = {}
         self.scores: dict[tuple[str, ...], float] = {}
         self.full: set[tuple[str, ...]] = set()
         self.staged = 0
+
+    def add(self, drafts: Sequence[Sequence[Draft]]) -> None:
+        """Takes in candidates for each equation; of those with one structure the better stays."""
+        for k, options in enumerate(drafts):
+            best: dict[str, Draft] = {}
+            for draft in sorted([*self.drafts[k], *options], key=lambda draft: draft.score):
+                best.setdefault(structure(draft.expression), draft)
+            self.drafts[k] = list(best.values())
+
+    def foremost(self, fit: SystemFit) -> bool:
+        """Whether the best candidate for each equation is that of a system."""
+        first = (draft.expression for options in self.drafts for draft in options[:1])
+        return fit.key == tuple(structure(law) for law in first)
 
     def try_own(self, drafts: Sequence[Sequence[Draft]]) -> bool:
         """Fits a system that is asked for, from each of its drafts; whether it has a solution."""
@@ -81,12 +93,8 @@ class SystemSearch:
             self.share(key)
         return any(not self.fits[key].diverged for key in keys)
 
-    def is_own(self, fit: SystemFit) -> bool:
-        """Whether a system was asked for."""
-        return all(origin.asked_for for origin in fit.origins)
-
     def run(self, progress: Progress) -> list[tuple[SystemFit, float]]:
-        """Fits systems; the best first, with their scores."""
+        """Fits systems; those that have solutions, the best first, with their scores."""
         chosen: list[tuple[Draft, ...]] = []
         for precision in (0.0, *PRECISIONS):
             value = functools.partial(score_at, observations=self.data.count, precision=precision)
@@ -105,24 +113,31 @@ class SystemSearch:
         for key in self.best(self.config.fitted):
             self.polish(key)
             self.share(key)
-        return [(self.fits[key], self.scores[key]) for key in self.best(len(self.fits))]
+        ranked = [(self.fits[key], self.scores[key]) for key in self.best(len(self.fits))]
+        return [(fit, score) for fit, score in ranked if not fit.diverged]
 
     def best(self, number: int) -> list[tuple[str, ...]]:
         """Keys of so many systems, best first."""
         return heapq.nsmallest(number, self.scores, key=lambda key: self.scores[key])
 
     def fit_roughly(self, drafts: Sequence[Draft], again: bool = False) -> tuple[str, ...]:
-        """A few iterations from the drafts, once or `again`; where these fail, in stages."""
-        key = tuple(draft.expression.skeleton.unsigned_key for draft in drafts)
-        if again or key not in self.fits:
-            laws = [draft.expression for draft in drafts]
-            origins = [draft.origin for draft in drafts]
-            fit = fit_system(self.data, laws, origins, stopping=ROUGH)
-            if not self._relative(fit) < _HOPELESS and self.staged < self.config.staged:
-                self.staged += 1
-                staged = fit_in_stages(self.data, laws, origins, stopping=ROUGH)
-                fit = min(fit, staged, key=lambda fit: system_score(self.data, fit))
-            self._keep(key, fit)
+        """A few iterations from the drafts; where these fail, in stages.
+
+        Once, and `again` or where the drafts are better than what they led to before.
+        """
+        key = tuple(structure(draft.expression) for draft in drafts)
+        laws = [draft.expression for draft in drafts]
+        origins = [draft.origin for draft in drafts]
+        if key in self.fits and not again:
+            start = fit_system(self.data, laws, origins, stopping=NO_FIT)
+            if not self._relative(start) < self._relative(self.fits[key]):
+                return key
+        fit = fit_system(self.data, laws, origins, stopping=ROUGH)
+        if not self._relative(fit) < _HOPELESS and self.staged < self.config.staged:
+            self.staged += 1
+            staged = fit_in_stages(self.data, laws, origins, stopping=ROUGH)
+            fit = min(fit, staged, key=lambda fit: system_score(self.data, fit))
+        self._keep(key, fit)
         return key
 
     def polish(self, key: tuple[str, ...]) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.dynamics.system import TIME, System
+from nsode_jax.expressions.constants import structure
 from nsode_jax.expressions.expression import ExpressionError
 from nsode_jax.expressions.prefix import Prefix
 from nsode_jax.expressions.summands import summands
@@ -100,7 +101,7 @@ def share_terms(
         simple = monomials(system.variables, 2)
         terms = [*(term for term in simple if _admits(restriction, term, system)), *lent]
         more = _search(form, system, [terms], count, config, restriction, refined=False)
-        merged = {d.expression.skeleton.unsigned_key: d for d in [*more, *drafts[k]]}
+        merged = {structure(d.expression): d for d in [*more, *drafts[k]]}
         found.append(selected(list(merged.values()), form.count, count))
     return found
 
@@ -125,7 +126,7 @@ def _search(
             canonical = canonical_or_none(draft.expression)
             if canonical is None or not restriction.admits(canonical):
                 continue
-            key = canonical.skeleton.unsigned_key
+            key = structure(canonical)
             if key not in drafts or draft.score < drafts[key].score:
                 value = equation_score(canonical, draft.error, form.count, form.floor)
                 drafts[key] = dataclasses.replace(draft, expression=canonical, score=value)
@@ -142,7 +143,7 @@ def selected(drafts: Sequence[Draft], observations: int, count: int) -> list[Dra
     for precision in (0.0, *PRECISIONS):
         value = functools.partial(score_at, observations=observations, precision=precision)
         for draft in heapq.nsmallest(count, drafts, key=value):
-            chosen[draft.expression.skeleton.unsigned_key] = draft
+            chosen[structure(draft.expression)] = draft
     return list(chosen.values())
 
 

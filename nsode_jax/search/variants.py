@@ -55,7 +55,7 @@ def with_coefficients(expression: Expression) -> Expression:
             return ("mul", sign, *prefix[start:end])
         return (*prefix[start:head], sign * factor, *prefix[head + 1 : end])
 
-    general = Expression(walk(0, 1.0))
+    general = Expression(walk(0, 1.0), expression.variables)
     # A factor of exactly 1 would vanish in the canonical form.
     values = [1.001 * c if abs(c) == 1.0 else c for c in general.constants]
     return canonical_or_none(general.skeleton.with_constants(values)) or expression

@@ -7,6 +7,7 @@ opposite signs and one constant is told once.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 
@@ -64,6 +65,7 @@ def equation_score(law: Expression, relative_rms: float, count: int, floor: floa
     return float(misfit(relative_rms, count, floor)) + equation_cost(law, count)
 
 
+@functools.lru_cache(maxsize=65_536)
 def equation_cost(law: Expression, count: int) -> float:
     """The part of the score that is complexity: what its numbers and its terms cost."""
     numbers = sum(not is_plain(c) for c in law.constants)

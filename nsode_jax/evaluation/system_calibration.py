@@ -1,0 +1,108 @@
+"""Whether the stated probabilities of systems mean what they say.
+
+    python -m nsode_jax.evaluation.system_calibration results.jsonl
+
+Driven and coupled textbook systems are observed with noise of 1% and 5% of the standard
+deviation of each quantity. Kept are the probability that is stated of the first system found,
+and whether it has the structure of the true one, coefficients aside. What is in the file
+already is not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nsode_jax.decoding.compiled import keep_compiled_programs
+from nsode_jax.discovery.pipeline import DiscoveryError
+from nsode_jax.discovery.systems import discover_system
+from nsode_jax.evaluation import coupled_systems, driven_systems
+from nsode_jax.evaluation.driven_systems import Case, same_structure
+from nsode_jax.evaluation.json_lines import finish
+from nsode_jax.search.variants import with_coefficients
+
+ALL = (*driven_systems.CASES, *coupled_systems.CASES)
+NOISES = (0.01, 0.05)
+_EDGES = (0.0, 0.5, 0.75, 0.9, 1.0)
+
+
+def evaluate(case: Case, noise: float, seed: int) -> dict[str, Any]:
+    """A line of the results."""
+    clean, system = case.run(0), case.system
+    rng = np.random.default_rng([seed, round(1000 * noise), *case.name.encode()])
+    y = clean + noise * clean.std(axis=0) * rng.standard_normal(clean.shape)
+    line: dict[str, Any] = {"name": case.name, "noise": noise, "seed": seed}
+    line["quantities"] = len(system.observed)
+    try:
+        best = discover_system(
+            case.t,
+            y,
+            inputs=case.input(0) if system.inputs else None,
+            explicit_time=system.explicit_time,
+            order=system.order,
+            names=system.observed,
+            input_names=system.inputs or None,
+        ).best
+    except DiscoveryError as error:
+        return line | {"error": str(error), "probability": 0.0, "right": False}
+    # Whether a coefficient is exactly 1 is no part of the structure.
+    found, truth = (list(map(with_coefficients, laws)) for laws in (best.laws, case.expressions))
+    line["laws"] = [law.rounded(4).infix for law in best.laws]
+    return line | {"probability": best.probability, "right": same_structure(found, truth)}
+
+
+def table(lines: Iterable[dict[str, Any]]) -> str:
+    """Stated probabilities and shares of right systems, by groups and by what was stated."""
+    lines = list(lines)
+    groups = {"all": lines}
+    for noise in NOISES:
+        groups[f"- {noise:.0%} noise"] = [line for line in lines if line["noise"] == noise]
+    for number, name in ((1, "one quantity"), (2, "two"), (3, "three")):
+        groups[f"- {name}"] = [line for line in lines if line["quantities"] == number]
+    for low, high in pairwise(_EDGES):
+        groups[f"- stated {low:.0%} to {high:.0%}"] = [
+            line for line in lines if low < line["probability"] <= high
+        ]
+    rows = ["| systems | number | first is right | it was stated |", "|---|---|---|---|"]
+    for name, group in groups.items():
+        if group:
+            right = np.mean([line["right"] for line in group])
+            told = np.mean([line["probability"] for line in group])
+            rows.append(f"| {name} | {len(group)} | {right:.0%} | {told:.0%} |")
+    return "\n".join(rows)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Runs what is not in the file yet, and prints the table."""
+    parser = argparse.ArgumentParser(
+        prog="python -m nsode_jax.evaluation.system_calibration",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("results", type=Path, help="file of results, a JSON line each")
+    parser.add_argument("--seeds", type=int, default=1, help="samples of noise (default: 1)")
+    options = parser.parse_args(argv)
+    keep_compiled_programs()
+    tasks = {
+        (case.name, noise, seed): partial(evaluate, case, noise, seed)
+        for seed in range(options.seeds)
+        for noise in NOISES
+        for case in ALL
+    }
+    lines = finish(
+        options.results,
+        tasks,
+        lambda line: (line["name"], line["noise"], line["seed"]),
+        lambda line: f"{line['name']}, {line['noise']:.0%}: {line['right']}",
+    )
+    print(table(lines))
+
+
+if __name__ == "__main__":
+    main()
