@@ -82,6 +82,12 @@ def test_a_law_of_ones_own_is_found_and_named(table, series, tmp_path):
     assert Discovery.load(path).best.name == ours.name
 
 
+def test_laws_of_ones_own_are_tried_whatever_else_is(table, series):
+    found = discover(*series, named_laws=table, effort="fast", sources=("library",))
+    assert "1 named law" in found.tried
+    assert found.best.name and found.best.name.law.name == "leaking barrel"
+
+
 def test_without_named_laws_none_are_tried(series):
     found = discover(*series, named_laws=NO_LAWS, **QUICK)
     assert "0 named laws" in found.tried

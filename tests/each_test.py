@@ -71,6 +71,66 @@ def test_other_options_need_another_folder(tmp_path):
         discover_each({"a": decay(0.4)}, tmp_path, processes=1, **{**OPTIONS, "seed": 1})
 
 
+def test_what_has_changed_is_done_anew(tmp_path, monkeypatch):
+    """Whatever has changed: times, values, errors of measurement, limits. The rest stays."""
+    asked = []
+
+    def watched(task, folder, options):
+        asked.append(task[0])
+        result_file(folder, task[0]).write_text("{}")
+        return task[0], ""
+
+    monkeypatch.setattr(module, "_discover_one", watched)
+    t, y = decay(0.4)
+    limits = Limits(np.array([5.0]), np.array([0.5]), np.array([True]))
+    other = Limits(np.array([5.0]), np.array([0.4]), np.array([True]))
+
+    def run(**series):
+        asked.clear()
+        discover_each(series, tmp_path, processes=1, **OPTIONS)
+        return asked
+
+    assert run(a=(t, y), b=(t, y, 0.1)) == ["a", "b"]
+    assert run(a=(list(t), list(y), None, None), b=(t, y, 0.1)) == []
+    assert run(a=(t, y + 1e-9), b=(t, y, 0.2)) == ["a", "b"]
+    assert run(a=(t + 1e-9, y + 1e-9)) == ["a"]
+    assert run(b=(t, y, np.full(t.size, 0.2), limits)) == ["b"]
+    assert run(b=(t, y, np.full(t.size, 0.2), other), c=(t, y)) == ["b", "c"]
+    assert run(a=(t + 1e-9, y + 1e-9), c=(t, y)) == []
+
+
+LAWS = """[[law]]
+name = "barrel"
+field = "home"
+reference = "mine"
+formula = "-k*y"
+parameters = { k = ["outflow", "+", "1/time", 1.0] }
+"""
+
+
+@pytest.mark.parametrize("changed", ["candidates", "named_laws", "weights", "sigma"])
+def test_other_options_are_noticed(tmp_path, monkeypatch, changed):
+    """Also where only what an option stands for has changed, such as a file."""
+    monkeypatch.setattr(module, "_discover_one", lambda task, **_: (task[0], "no"))
+    laws, weights = tmp_path / "laws.toml", tmp_path / "weights"
+    weights.mkdir()
+    laws.write_text(LAWS)
+    (weights / "model.json").write_text('{"sha256": "1"}')
+
+    def run(**options):
+        given = {"named_laws": laws, "weights": str(weights), "candidates": ("-y",), "sigma": 0.1}
+        discover_each({"a": decay(0.4)}, tmp_path / "out", processes=1, **given | options)
+
+    run()
+    run(candidates=["-y"], named_laws=str(laws), sigma=np.float64(0.1))
+    laws.write_text(LAWS.replace("-k*y", "-k*y**2") if changed == "named_laws" else LAWS)
+    if changed == "weights":
+        (weights / "model.json").write_text('{"sha256": "2"}')
+    others = {"candidates": {"candidates": ("-2*y",)}, "sigma": {"sigma": 0.2}}
+    with pytest.raises(EachError, match="results of other options"):
+        run(**others.get(changed, {}))
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
@@ -113,9 +173,9 @@ def test_errors_and_limits_of_each_series_count(tmp_path):
     assert (table["error"] == "").all()
     known, unknown = (Discovery.load(result_file(tmp_path, label)).best for label in series)
     assert 0.01 < known.goodness_of_fit < 0.99 and np.isnan(unknown.goodness_of_fit)
-    # Without them the results would be others.
-    with pytest.raises(EachError, match="results of other options"):
-        discover_each({"a": (t, y + noise)}, tmp_path, processes=1, **OPTIONS)
+    # Without them the results are others.
+    discover_each({"a": (t, y + noise)}, tmp_path, processes=1, **OPTIONS)
+    assert np.isnan(Discovery.load(result_file(tmp_path, "a")).best.goodness_of_fit)
 
 
 def test_limits_reach_the_search_of_each_series(tmp_path, monkeypatch):

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import datetime
 import functools
+import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import numpy as np
+
+from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.progress import Progress, silent
 from nsode_jax.results.json_fields import DiscoveryFileError
+from nsode_jax.selection.belief import own_laws
 from nsode_jax.system.files import write_atomically
 
 if TYPE_CHECKING:
@@ -42,6 +48,8 @@ def discover_each(
     **options: Any,
 ) -> pd.DataFrame:
     """Finds a law of its own for each series; what is in the folder already is not done again.
+
+    What has changed of a series is done anew, and with other options the folder is refused.
 
     Args:
       series: by label times and values, shapes [time]; then, if they are known, the errors of
@@ -174,24 +182,55 @@ def _error_file(folder: Path, label: str) -> Path:
 def _prepare(
     folder: Path, series: Mapping[str, tuple[Any, ...]], options: Mapping[str, Any]
 ) -> None:
-    """Makes the folder, or checks that it is of the same search."""
+    """Makes the folder, or checks that it is of the same search; drops results of other data."""
     if not series:
         raise EachError("there are no series")
     if not all(label.strip() for label in series):
         raise EachError("every series needs a label")
     folder.mkdir(parents=True, exist_ok=True)
-    # Results that knew of errors or of limits are other results.
-    known = {
-        what: True
-        for place, what in enumerate(("sigma", "limits"), start=2)
-        if any(len(given) > place and given[place] is not None for given in series.values())
-    }
-    asked = json.dumps({**options, **known}, sort_keys=True, default=str)
     file = folder / OPTIONS
-    if not file.exists():
-        write_atomically(file, asked.encode())
-    elif file.read_text(encoding="utf-8") != asked:
+    asked = json.loads(json.dumps(_contents(options), default=_as_json))
+    before = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    if before and before.get("options") != asked:
         raise EachError(f"{folder} holds results of other options: choose another folder")
+    known = before.get("series", {})
+    data = {label: _fingerprint(given) for label, given in series.items()}
+    for label in data.keys() & known.keys():
+        if data[label] != known[label]:
+            result_file(folder, label).unlink(missing_ok=True)
+    content = {"options": asked, "series": known | data}
+    write_atomically(file, json.dumps(content, sort_keys=True, indent=1).encode())
+
+
+def _fingerprint(given: tuple[Any, ...]) -> str:
+    """Of all that is given of a series: another one where anything differs."""
+    text = json.dumps([part for part in given if part is not None], default=_as_json)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _as_json(value: Any) -> Any:
+    """Values of options and data, with all that counts of them, as JSON knows them."""
+    if hasattr(value, "__array__"):
+        return np.asarray(value).tolist()
+    if isinstance(value, Expression):
+        return value.infix
+    if isinstance(value, Set):
+        return sorted(value)
+    if isinstance(value, Path | datetime.date | datetime.timedelta) or not hasattr(
+        value, "__dict__"
+    ):
+        return str(value)
+    return {"": type(value).__qualname__, **getattr(value, "__dict__", {"is": str(value)})}
+
+
+def _contents(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options, with what files say that they name."""
+    found = dict(options)
+    if (laws := own_laws(found.get("named_laws"))).laws:
+        found["named_laws"] = [law.to_entry() for law in laws.laws]
+    if (about := Path(found.get("weights") or "") / "model.json").is_file():
+        found["weights"] = about.read_text(encoding="utf-8")
+    return found
 
 
 def _is_done(folder: Path, label: str) -> bool:

@@ -124,7 +124,8 @@ def discover_own_constants(
     if formula is not None:
         found = [_given_law(formula, given, bounds or {}, seed)]
     else:
-        asked = sources_named(sources, weights, work_of(effort, None, None), restriction)
+        work = work_of(effort, None, None)
+        asked = sources_named(sources, weights, work, restriction, named_laws)
         with believing(named_laws):
             found, tried = searched(given, asked, restriction, seed, progress)
     if shared:

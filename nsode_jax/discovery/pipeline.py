@@ -47,7 +47,7 @@ from nsode_jax.search.named_laws import NamedLawSource
 from nsode_jax.search.network import NetworkSource
 from nsode_jax.search.refine import fit_asked_for, refine
 from nsode_jax.search.sources import CandidateSource, GivenLaws, Proposal, Restriction
-from nsode_jax.selection.belief import NamedLaws, believing
+from nsode_jax.selection.belief import NamedLaws, believing, own_laws
 from nsode_jax.selection.catalogue import NamedLaw
 from nsode_jax.selection.ranking import rank
 from nsode_jax.selection.score import posterior_probabilities, unseen_probability
@@ -143,7 +143,7 @@ def discover(
     restriction = Restriction(allowed, max_symbols, zero_at_zero)
     if frame is not None:
         sources = [source for source in sources if source != "network"]
-    asked = sources_named(sources, weights, work, restriction)
+    asked = sources_named(sources, weights, work, restriction, named_laws)
     if not (asked or own):
         raise ValueError("without beams, samples and other sources there is no law to try")
     trajectories, notes = read_series(t, y, sigma)
@@ -272,11 +272,13 @@ def sources_named(
     weights: str,
     work: Effort,
     restriction: Restriction,
+    named_laws: NamedLaws,
 ) -> list[CandidateSource]:
-    """What the names stand for.
+    """What the names stand for; named laws of the user's own are tried in any case.
 
     Raises:
       ValueError: if there is no such source.
+      CatalogueError: if a file of laws cannot be read.
     """
     known: dict[str, CandidateSource] = {
         "network": NetworkSource(weights, work.beams, work.samples),
@@ -292,6 +294,8 @@ def sources_named(
             raise ValueError(f"sources must be among {', '.join(known)}, got {source!r}")
         elif source != "network" or work.beams or work.samples:
             asked.append(known[source])
+    if "named laws" not in sources and (own := own_laws(named_laws)).laws:
+        asked.append(NamedLawSource(own))
     return asked
 
 

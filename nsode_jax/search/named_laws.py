@@ -55,7 +55,8 @@ class NamedLawSource:
         laws = named_laws(data.low, data.high, rate, catalogue)
         number = len(catalogue.laws)
         return Proposals(
-            tuple(Proposal(law, Origin(self.name)) for law in laws), f"{number} named laws"
+            tuple(Proposal(law, Origin(self.name)) for law in laws),
+            f"{number} named law{'s' * (number != 1)}",
         )
 
 

@@ -50,13 +50,23 @@ def believing(named_laws: NamedLaws) -> Iterator[Prior]:
         _IN_FORCE.reset(token)
 
 
+def own_laws(named_laws: NamedLaws) -> Catalogue:
+    """The laws of the user's own alone.
+
+    Raises:
+      CatalogueError: if a file of laws cannot be read.
+    """
+    if named_laws is None or named_laws == NO_LAWS:
+        return Catalogue(())
+    return named_laws if isinstance(named_laws, Catalogue) else Catalogue.read(named_laws)
+
+
 def _prior(named_laws: NamedLaws) -> Prior:
     if named_laws is None:
         return in_force()
     if named_laws == NO_LAWS:
         return Prior.load(catalogue=False)
-    own = named_laws if isinstance(named_laws, Catalogue) else Catalogue.read(named_laws)
-    return _with_laws(own)
+    return _with_laws(own_laws(named_laws))
 
 
 @functools.lru_cache(maxsize=4)

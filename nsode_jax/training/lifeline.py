@@ -11,6 +11,7 @@ import struct
 import sys
 import threading
 import time
+import traceback
 from typing import Protocol, runtime_checkable
 
 
@@ -33,6 +34,7 @@ class Lifeline:
     _KEY = "nsode_jax/lifeline"
     _CONNECT_SECONDS = 60
     _GRACE_SECONDS = 1.0  # For a process that is about to fail for the same reason.
+    _NOTICE_SECONDS = 5.0  # Until a busy machine has told of a death.
     _MESSAGE = struct.Struct("!i")  # Number of a lost process, or:
     _GOODBYE = -1
 
@@ -50,19 +52,31 @@ class Lifeline:
         self._process, self._processes = process, processes
         self._host, self._store = host, store
         self._ending = threading.Lock()  # Never released: who has it ends the process.
+        self._died = threading.Event()  # Another process, not of an error that it told.
         self._connections = self._accept() if process == 0 else {0: self._connect()}
         for connection in self._connections.values():
             connection.settimeout(None)
             _keep_alive(connection)
-        threading.Thread(target=self._watch, daemon=True).start()
+        self._watching = threading.Thread(target=self._watch, daemon=True)
+        self._watching.start()
 
     def goodbye(self) -> None:
         """Tells the others that this process ends as it should."""
         self._tell(self._GOODBYE)
 
-    def fail(self, code: int) -> None:
-        """Ends this process, and thereby all. (JAX would wait for the others for minutes.)"""
+    def fail(self, code: int, error: BaseException | None = None) -> None:
+        """Ends this process, and thereby all. (JAX would wait for the others for minutes.)
+
+        Args:
+          code: the exit code.
+          error: to be printed, unless another process has died: then it is that one which
+            is missed, and it is named instead.
+        """
+        if error is not None and self._died.wait(self._NOTICE_SECONDS):
+            self._watching.join()  # It ends the process.
         self._ending.acquire()
+        if error is not None:
+            traceback.print_exception(error)
         self._tell(self._process)
         self._exit(code)
 
@@ -108,9 +122,12 @@ class Lifeline:
                     connection = self._connections[key.data]
                     message = self._receive(connection, self._MESSAGE.size)
                     if not message:  # The connection has broken.
+                        self._died.set()
                         self._end(key.data)
                     (number,) = self._MESSAGE.unpack(message)
                     if number != self._GOODBYE:
+                        if number != key.data:  # Process 0 tells of another one.
+                            self._died.set()
                         time.sleep(self._GRACE_SECONDS)
                         self._end(number)
                     selector.unregister(connection)

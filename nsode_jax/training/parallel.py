@@ -6,7 +6,6 @@ import contextlib
 import os
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -90,10 +89,9 @@ def joined_processes(
         multihost_utils.sync_global_devices("joined")
         yield
     except BaseException as error:
-        code = error.code if isinstance(error, SystemExit) else 1
-        if not isinstance(error, SystemExit):
-            traceback.print_exc()
-        lifeline.fail(code if isinstance(code, int) else 1)
+        if isinstance(error, SystemExit):
+            lifeline.fail(error.code if isinstance(error.code, int) else 1)
+        lifeline.fail(1, error)
     lifeline.goodbye()
 
 
