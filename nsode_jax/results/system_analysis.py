@@ -290,7 +290,10 @@ def _errors(
         at = root[None]
         for _ in range(3):
             at = _newton_step(field, at, size)
-        moved = _eigenvalues(field.jacobian(at, size)[0])
+        slope = field.jacobian(at, size)[0]
+        if not np.isfinite(slope).all():  # The point leaves the domain of the laws.
+            return unknown, unknown
+        moved = _eigenvalues(slope)
         squares += ((at[0] - root) / _ERROR_STEP) ** 2
         real_squares += (np.real(moved - values) / _ERROR_STEP) ** 2
     return np.sqrt(squares), np.sqrt(real_squares)
