@@ -162,6 +162,11 @@ def test_the_form_is_found_and_named(of_five):
     assert np.abs(table["K"] - 1.2).max() < 0.05
 
 
+def test_each_form_stands_once(of_five):
+    texts = [str(candidate) for candidate in of_five.candidates]
+    assert len(set(texts)) == len(texts)
+
+
 def test_what_may_be_shared_is_told_from_what_differs(of_five):
     by_name = {one.name: one for one in of_five.best.compared()}
     assert by_name["K"].may_be_shared and abs(by_name["K"].mean - 1.2) < 0.02

@@ -120,12 +120,14 @@ def searched(
         progress("fitting solutions", number / len(drafts))
         found.append(_solved(draft, series, forms))
     scored = _scored(found, series, forms)
-    renamed = []
+    renamed: dict[str, Found] = {}
     for number, one in enumerate(scored):
         progress("naming constants", number / len(scored))
-        renamed.append(_in_given_units(one, units, given))
+        named = _in_given_units(one, units, given)
+        if named is not None:  # Two forms may be one law, written in its customary parameters.
+            renamed.setdefault(named.formula.text, named)
     searched = f"searched in {len(chosen)} of {len(series)} series"
-    return [one for one in renamed if one is not None], (*tried, searched)
+    return list(renamed.values()), (*tried, searched)
 
 
 def _solved(draft: FittedForm, series: Sequence[Dataset], forms: Sequence[Regression]) -> Found:
