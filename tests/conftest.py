@@ -30,8 +30,8 @@ from jaxtyping import install_import_hook  # noqa: E402
 # their own, and those that walk through formulas: these know few arrays, and are called so often
 # that a discovery would take nearly twice as long. Others join as their hints become true.
 CHECKED = (
-    "decoding/grammar.py", "dynamics", "fitting", "modeling/attention.py", "results", "search",
-    "selection", "system", "tables",
+    "decoding/grammar.py", "dynamics", "fitting", "modeling/attention.py", "search", "selection",
+    "system", "tables",
 )  # fmt: skip
 _COMPILED = ("dop853", "dop853_system", "stack_machine")
 _REFUSING = ("trajectory", "limits")
