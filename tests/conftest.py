@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import tempfile
+from pathlib import Path
 
 # Simulated devices deadlock on few cores unless XLA's thread pool is larger than
 # the machine; XLA reads NPROC once, when JAX is first imported.
@@ -24,10 +25,27 @@ import pytest  # noqa: E402
 from absl import flags  # noqa: E402
 from jaxtyping import install_import_hook  # noqa: E402
 
-# In tests the calls of these modules are checked against their types and shapes. Others join
-# this list as their hints become true; none leaves it.
-CHECKED = ("decoding.grammar", "dynamics.corrupt", "modeling.attention", "system", "tables")
-install_import_hook([f"nsode_jax.{room}" for room in CHECKED], "typechecking.typechecker")
+# In tests the calls of these rooms and modules are checked against their types and shapes, but
+# for modules whose functions Numba compiles as they are, those that refuse wrong data in words of
+# their own, and those that walk through formulas: these know few arrays, and are called so often
+# that a discovery would take nearly twice as long. Others join as their hints become true.
+CHECKED = (
+    "decoding/grammar.py", "dynamics", "fitting", "modeling/attention.py", "search", "selection",
+    "system", "tables",
+)  # fmt: skip
+_COMPILED = ("dop853", "dop853_system", "stack_machine")
+_REFUSING = ("trajectory", "limits")
+_OFTEN = ("form", "complexity", "prior", "belief", "variants")
+_PACKAGE = Path(__file__).parent.parent / "nsode_jax"
+_FILES = [
+    file
+    for place in map(_PACKAGE.joinpath, CHECKED)
+    for file in (sorted(place.glob("*.py")) if place.is_dir() else [place])
+    if file.stem not in ("__init__", *_COMPILED, *_REFUSING, *_OFTEN)
+]
+install_import_hook(
+    [f"nsode_jax.{file.parent.name}.{file.stem}" for file in _FILES], "typechecking.typechecker"
+)
 
 # Grain's worker processes and TFDS read absl flags, which nothing parses here.
 flags.FLAGS.mark_as_parsed()

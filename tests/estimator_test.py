@@ -142,7 +142,9 @@ def solution(t):
 
 def test_the_law_is_found(logistic):
     assert logistic.expression_ == logistic.discovery_.best.expression
-    assert_allclose(logistic.expression_.evaluate([1.0, 2.0]), [1.1 * 2 / 3, 2.2 / 3], rtol=1e-6)
+    assert_allclose(
+        logistic.expression_.evaluate(np.array([1.0, 2.0])), [1.1 * 2 / 3, 2.2 / 3], rtol=1e-6
+    )
     assert logistic.n_features_in_ == 1
     assert logistic.candidates_["formula"][0] == logistic.discovery_.best.rounded().infix
     assert logistic.score(T, solution(T)) > 1 - 1e-9

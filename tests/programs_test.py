@@ -110,7 +110,9 @@ def test_constants_that_stay_are_not_among_those_that_vary():
     with jax.enable_x64(True):
         ((packed, _),) = pack([law], [np.array([True, False, False, True])])
         assert packed.constants[0, :3].tolist() == [1.3, 3.0, 0.0]
-        values, _, gradient = programs.evaluate_with_gradient(packed, packed.constants, positive)
+        values, _, gradient = programs.evaluate_with_gradient(
+            packed, packed.constants, jax.numpy.asarray(positive)
+        )
     np.testing.assert_allclose(values[0], law.evaluate(positive), rtol=1e-14)
     np.testing.assert_allclose(gradient[0, 0], positive**2, rtol=1e-12)
     by_exponent = 0.4 * positive**3 * np.log(positive)
@@ -122,7 +124,7 @@ def test_other_constants_than_those_packed():
         ((packed, _),) = pack([Expression.from_infix("0.5*sin(2*y)")])
         constants = np.zeros((LARGE.capacity, LARGE.constants))
         constants[0, :2] = 3.0, 0.7
-        values, _ = programs.evaluate(packed, constants, Y)
+        values, _ = programs.evaluate(packed, jax.numpy.asarray(constants), jax.numpy.asarray(Y))
     np.testing.assert_allclose(values[0], 3.0 * np.sin(0.7 * Y), rtol=1e-14)
 
 
@@ -170,7 +172,9 @@ def test_small_programs_give_the_same_and_hold_less():
     with jax.enable_x64(True):
         ((packed, count),) = pack(laws, layout=SMALL)
         assert packed.layout == SMALL and count == len(laws)
-        small, slopes, _ = programs.evaluate_with_gradient(packed, packed.constants, Y)
+        small, slopes, _ = programs.evaluate_with_gradient(
+            packed, packed.constants, jax.numpy.asarray(Y)
+        )
     values, expected, _ = _run(laws)
     np.testing.assert_array_equal(small[:count], values)
     np.testing.assert_array_equal(slopes[:count], expected)

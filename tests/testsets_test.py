@@ -153,7 +153,7 @@ def test_classic_values():
     # The harmonic numbers are not expressible, but known numerically.
     harmonic = laws["Keijzer-6"]
     assert isinstance(harmonic, NumericLaw)
-    np.testing.assert_allclose(harmonic.evaluate([1.0, 2.0, 3.0]), [1.0, 1.5, 11 / 6])
+    np.testing.assert_allclose(harmonic.evaluate(np.array([1.0, 2.0, 3.0])), [1.0, 1.5, 11 / 6])
     assert [p.name for p in problems_of("classic") if p.expression is None] == ["Keijzer-6"]
 
 

@@ -24,8 +24,8 @@ _LARGEST_HALF = 2.5
 def is_plain(constant: float) -> bool:
     """Whether a constant is a whole number to 10 or a half one to 2.5, as in exponents."""
     if constant == round(constant):
-        return abs(constant) <= _LARGEST_WHOLE
-    return abs(constant) <= _LARGEST_HALF and 2 * constant == round(2 * constant)
+        return bool(abs(constant) <= _LARGEST_WHOLE)
+    return bool(abs(constant) <= _LARGEST_HALF and 2 * constant == round(2 * constant))
 
 
 def structure(law: Expression) -> str:

@@ -250,7 +250,7 @@ def _work(guess: InitialGuess) -> tuple[int, int]:
 def _fit(
     programs: Programs,
     linear: Bool[Array, "laws constants"],
-    nodes: Float[Array, " nodes"],
+    nodes: Float[Array, "*variables nodes"],
     operator: Float[Array, "rows nodes"],
     target: Float[Array, " rows"],
     iterations: Int[Array, ""],
@@ -337,7 +337,7 @@ def _fit_from_best(
     linear: Bool[Array, "laws constants"],
     starts: Float[Array, "starts laws constants"],
     fixed: Float[Array, "starts laws fixed"],
-    nodes: Float[Array, " nodes"],
+    nodes: Float[Array, "*variables nodes"],
     operator: Float[Array, "rows nodes"],
     target: Float[Array, " rows"],
     tried: Int[Array, ""],

@@ -233,11 +233,12 @@ def _log_ratio(
     """Logarithm of the likelihood of such noise over that of constant noise."""
     weighted = np.mean((residual / noise) ** 2, axis=-1)
     alike = np.mean(residual**2, axis=-1)
-    return -residual.shape[-1] / 2 * np.log(weighted / alike) - np.log(noise).sum()
+    return np.asarray(-residual.shape[-1] / 2 * np.log(weighted / alike) - np.log(noise).sum())
 
 
 def alike(
     residual: Float[np.ndarray, "*simulated observations"],
 ) -> Float[np.ndarray, "*simulated"]:
     """Autocorrelation of neighbours."""
-    return (residual[..., 1:] * residual[..., :-1]).sum(axis=-1) / (residual**2).sum(axis=-1)
+    products = (residual[..., 1:] * residual[..., :-1]).sum(axis=-1)
+    return np.asarray(products / (residual**2).sum(axis=-1))

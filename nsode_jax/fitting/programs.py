@@ -156,7 +156,7 @@ def fits(
 
 def pack(
     expressions: Sequence[Expression],
-    varied: Sequence[Bool[np.ndarray, " constants"]] | None = None,
+    varied: Sequence[Bool[np.ndarray, " _"]] | None = None,
     layout: Layout = LARGE,
 ) -> Iterator[tuple[Programs, int]]:
     """Programs of the expressions, in their order, and how many each holds.
@@ -282,7 +282,7 @@ class _Assembly:
 
 def _assemble(
     expressions: Sequence[Expression],
-    varied: Sequence[Bool[np.ndarray, " constants"]],
+    varied: Sequence[Bool[np.ndarray, " _"]],
     layout: Layout,
 ) -> Programs | None:
     """The programs, or None if there are too many tiles."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Complex, Float
+from jaxtyping import Bool, Complex, Float, Inexact
 from scipy.stats import qmc
 
 from nsode_jax.expressions.expression import Expression
@@ -237,7 +237,7 @@ def _eigenvalues(slope: Float[np.ndarray, "states states"]) -> Complex[np.ndarra
 
 
 def kind_of(
-    eigenvalues: Complex[np.ndarray, " states"], errors: Float[np.ndarray, " states"]
+    eigenvalues: Inexact[np.ndarray, " states"], errors: Float[np.ndarray, " states"]
 ) -> str:
     """What solutions do near a fixed point.
 

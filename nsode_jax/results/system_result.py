@@ -155,7 +155,10 @@ class SystemCandidate:
         t: Float[np.ndarray, " time"] | Sequence[float],
         y0: Sequence[float] | None = None,
         *,
-        inputs: Float[np.ndarray, "time inputs"] | Inputs | None = None,
+        inputs: Float[np.ndarray, "time inputs"]
+        | Float[np.ndarray, " time"]
+        | Inputs
+        | None = None,
         run: int = 0,
     ) -> Float[np.ndarray, "time states"]:
         """The solution of the system at given times.
