@@ -60,7 +60,7 @@ def integral_form(data: Dataset) -> Regression:
         data.count,
         floor=INTERPOLATION_FLOOR,
         exact=False,
-        y0s=tuple(float(scale.inverse(values[0])) for values, _ in curves),
+        y0s=tuple(float(scale.inverse(values[:1])[0]) for values, _ in curves),
         sigma=None if data.sigma is None else data.sigma / data.spread,
     )
     return form if data.frame is None else data.frame.applied(form)
