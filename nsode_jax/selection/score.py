@@ -347,11 +347,10 @@ def posterior_probabilities(values: Sequence[float], unseen: float = 0.0) -> lis
     return [(1 - unseen) * share / sum(shares) for share in shares]
 
 
-def unseen_probability(relative_rms: float, most: float = UNSEEN) -> float:
+def unseen_probability(relative_rms: float) -> float:
     """Probability that the right law was not found, from the residual of the best that was.
 
-    It is `most` in noise. A law that explains all but what is systematic at most is hardly ever
-    a wrong one.
+    A law that explains all but what is systematic at most is hardly ever a wrong one.
     """
     square = relative_rms**2
-    return most * square / (square + SYSTEMATIC**2)
+    return UNSEEN * square / (square + SYSTEMATIC**2)
