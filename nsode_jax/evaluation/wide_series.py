@@ -63,7 +63,7 @@ class Case:
 
 CASES = (
     Case("bacteria", "0.9*y - 9e-10*y**2", 1e3, 24.0),
-    Case("tumor (Gompertz)", "5.18*y - 0.25*y*log(y)", 1e2, 20.0),
+    Case("tumor (Gompertz)", "0.25*y*log(1e9/y)", 1e2, 20.0),
     Case("tumor (theta-logistic)", "0.6*y - 6e-4*y**1.5", 50.0, 30.0),
     Case("cells in excess", "0.35*y", 10.0, 30.0),
     Case("invaders with immigration", "3 + 0.5*y", 1.0, 22.0),
