@@ -21,7 +21,7 @@ def test_solutions_span_decades(case):
 
 def test_a_law_is_judged_by_all_decades():
     line = evaluate(next(c for c in CASES if c.name == "virus under therapy"), 12, 0.1, 0)
-    assert line["form"] and line["error_of_logs"] < 0.1
+    assert line["right"] and line["error_of_logs"] < 0.1
 
 
 def test_the_table_in_the_docs_is_that_of_the_results():

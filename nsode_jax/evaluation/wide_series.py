@@ -31,6 +31,7 @@ from nsode_jax.selection.form import form_of
 
 NOISES = (0.0, 0.1)
 POINTS = (12, 30)
+_SAME = 1e-3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,7 +86,7 @@ def evaluate(case: Case, points: int, noise: float, seed: int) -> Line:
     try:
         best = discover(np.linspace(0.0, case.duration, points), y).best
     except DiscoveryError as error:
-        return line | {"error": str(error), "form": False, "error_of_logs": None}
+        return line | {"error": str(error), "right": False, "error_of_logs": None}
     found = case.solution(points, best.expression)
     missed = math.inf
     if found is not None and (found > 0).all():
@@ -93,13 +94,13 @@ def evaluate(case: Case, points: int, noise: float, seed: int) -> Line:
     return line | {
         "law": best.rounded().infix,
         "probability": round(best.probability, 3),
-        "form": form_of(best.expression) == form_of(case.expression),
+        "right": missed < _SAME or form_of(best.expression) == form_of(case.expression),
         "error_of_logs": missed if math.isfinite(missed) else None,
     }
 
 
 def table(lines: Iterable[Line]) -> str:
-    """A row for each law, as Markdown, and how many forms are right of each column."""
+    """A row for each law, as Markdown, and how many are right in each column."""
     columns = [(noise, points) for noise in NOISES for points in POINTS]
     found: dict[str, dict[tuple[float, int], Line]] = {}
     for line in lines:
@@ -109,10 +110,10 @@ def table(lines: Iterable[Line]) -> str:
     for name, cells in found.items():
         rows.append(f"| {name} | {' | '.join(_cell(cells.get(at)) for at in columns)} |")
     totals = [
-        f"{sum(cells[at]['form'] for cells in found.values() if at in cells)} of {len(found)}"
+        f"{sum(cells[at]['right'] for cells in found.values() if at in cells)} of {len(found)}"
         for at in columns
     ]
-    return "\n".join([*rows, f"| right form | {' | '.join(totals)} |"])
+    return "\n".join([*rows, f"| right | {' | '.join(totals)} |"])
 
 
 def _cell(line: Line | None) -> str:
@@ -120,7 +121,7 @@ def _cell(line: Line | None) -> str:
         return ""
     error = line["error_of_logs"]
     told = "no solution" if error is None else f"{error:.2g}"
-    return f"**right**, {told}" if line["form"] else told
+    return f"**right**, {told}" if line["right"] else told
 
 
 def main(argv: Sequence[str] | None = None) -> int:
