@@ -1,4 +1,4 @@
-"""Values over decades: the true laws are what is asked for, and the committed table is the files'."""
+"""Values over decades: true laws are what is asked for, and the table is that of the results."""
 
 import json
 from pathlib import Path
