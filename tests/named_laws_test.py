@@ -6,6 +6,7 @@ import pytest
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.dataset import Dataset
+from nsode_jax.fitting.integral import integral_form
 from nsode_jax.search.named_laws import NamedLawSource, named_laws
 from nsode_jax.selection.catalogue import Catalogue
 from nsode_jax.selection.form import form_of
@@ -52,6 +53,7 @@ def test_the_source_proposes_for_a_data_set():
     t = np.linspace(0.0, 5.0, 20)
     data = Dataset.of([Trajectory(t, 3.0 * np.exp(-t))])
     source = NamedLawSource(Catalogue.load().without_fields("ecology"))
-    proposals = source.propose(data, None, seed=0, progress=lambda message, share: None).laws
+    form = integral_form(data)
+    proposals = source.propose(data, form, seed=0, progress=lambda message, share: None).laws
     assert {proposal.origin.source for proposal in proposals} == {"named laws"}
     assert form_of(Expression.from_infix("-2*y")) in {form_of(p.expression) for p in proposals}

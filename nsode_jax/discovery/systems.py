@@ -32,8 +32,8 @@ from nsode_jax.selection.score import posterior_probabilities
 _RETURNED = 30
 _UNSEEN, _HIDING = 0.1, 0.03
 """How probable it is in much noise that the right law of a quantity is not among its candidates,
-and the share of the spread from which on noise is much: of coupled systems 97% were right in 1%
-noise, and 75% of those that seemed certain in 5% (`evaluation.system_calibration`)."""
+and the share of the spread from which on noise is much; chosen on coupled textbook systems
+(`evaluation.system_calibration` runs them)."""
 
 _WITH_UNCERTAINTY = 10
 _PASSES = 4

@@ -103,7 +103,7 @@ def _gain(
     values, vectors = np.linalg.eigh(own)
     if values[0] < _UNDETERMINED:
         return np.zeros(residuals.shape[:-1])
-    return ((residuals[..., left_out] @ vectors) ** 2 / values).sum(axis=-1)
+    return np.asarray(((residuals[..., left_out] @ vectors) ** 2 / values).sum(axis=-1))
 
 
 def _chance(
