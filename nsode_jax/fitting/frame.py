@@ -96,11 +96,9 @@ class Frame:
         if not np.abs((at[1.0] - at[0.0])[defined]).any():
             raise FrameError(f"in {text!r} the unknown part does not count")
 
-    def _with(
-        self, gap: float, y: Float[np.ndarray, "*values"] | float
-    ) -> Float[np.ndarray, "*values"] | float:
+    def _with(self, gap: float, y: Float[np.ndarray, "*values"]) -> Float[np.ndarray, "*values"]:
         with np.errstate(all="ignore"):
-            return self.template.evaluate(y, np.full(np.shape(y), gap))
+            return np.asarray(self.template.evaluate(y, np.full(np.shape(y), gap)))
 
     def law(self, unknown: Expression) -> Expression:
         """The whole law; not in canonical form, so that what is known can be seen in it."""
