@@ -177,11 +177,12 @@ def discover(
             if noise is before:
                 break
             weighted = data if noise is None else with_noise(data, noise)
+            form = data_form(weighted)
             # What was found is where the search goes on; the weights change constants, and the
             # order of the best.
             best = [Proposal(fit.expression, fit.origin) for fit, _ in ranked]
-            ranked = search(weighted, data_form(weighted), proposals[: len(own)] + best)
-        lag = lag_note(weighted, data_form(weighted), ranked[0][0], units, starts) if ranked else ()
+            ranked = search(weighted, form, proposals[: len(own)] + best)
+        lag = lag_note(weighted, form, ranked[0][0], units, starts) if ranked else ()
     ranked = _in_given_units(ranked, units)
     if not ranked or ranked[0][0].diverged:
         raise DiscoveryError(

@@ -19,16 +19,14 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
 
-from nsode_jax.decoding.compiled import keep_compiled_programs
 from nsode_jax.discovery.pipeline import DiscoveryError
 from nsode_jax.discovery.systems import discover_system
 from nsode_jax.dynamics.system import System, integrate, measured_inputs
-from nsode_jax.evaluation.json_lines import Line, finish
+from nsode_jax.evaluation.json_lines import SEED, Line, Tasks, command
 from nsode_jax.evaluation.metrics import GOOD_SOLUTION_R2
 from nsode_jax.evaluation.odebench_systems import r2
 from nsode_jax.expressions.canonical import canonicalize
@@ -257,30 +255,20 @@ def _cell(line: Line | None) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs what is not in the file yet, and prints the table."""
-    parser = argparse.ArgumentParser(
-        prog="python -m nsode_jax.evaluation.driven_systems",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("results", type=Path, help="file of results, a JSON line each")
-    parser.add_argument("--seed", type=int, default=0, help="of the noise")
-    options = parser.parse_args(argv)
-    keep_compiled_programs()
-    tasks = {
-        (case.name, noise, options.seed): partial(evaluate, case, noise, options.seed)
-        for case in CASES
-        for noise in NOISES
-    }
+
+    def tasks(options: argparse.Namespace) -> Tasks:
+        return {
+            (case.name, noise, options.seed): partial(evaluate, case, noise, options.seed)
+            for case in CASES
+            for noise in NOISES
+        }
 
     def told(line: Line) -> str:
         laws = "; ".join(line.get("laws", [line.get("error", "")]))
         return f"{line['name']}, {line['noise']:.0%}: {laws} ({line['seconds']} s)"
 
-    lines = finish(
-        options.results, tasks, lambda line: (line["name"], line["noise"], line["seed"]), told
-    )
-    print(table(lines))
-    return 0
+    key = ("name", "noise", "seed")
+    return command(argv, "driven_systems", __doc__, {"--seed": SEED}, tasks, key, told, table)
 
 
 if __name__ == "__main__":

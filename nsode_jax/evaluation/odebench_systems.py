@@ -18,17 +18,15 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from scipy.integrate import solve_ivp
 
-from nsode_jax.decoding.compiled import keep_compiled_programs
 from nsode_jax.discovery.pipeline import DiscoveryError
 from nsode_jax.discovery.systems import discover_system
-from nsode_jax.evaluation.json_lines import Line, finish
+from nsode_jax.evaluation.json_lines import SEED, Line, Tasks, command
 from nsode_jax.evaluation.metrics import GOOD_SOLUTION_R2
 from nsode_jax.expressions.expression import Expression
 
@@ -142,29 +140,26 @@ def summary(lines: Iterable[Line]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs what is not in the file yet, and prints the summary."""
-    parser = argparse.ArgumentParser(description="ODEBench's systems of several quantities.")
-    parser.add_argument("results", type=Path, help="file of results, a JSON line each")
-    parser.add_argument("--noise", type=float, default=0.0, help="sigma of y (1 + sigma xi)")
-    parser.add_argument("--drop", type=float, default=0.0, help="share of the points left out")
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args(argv)
-    keep_compiled_programs()
-    setting = options.noise, options.drop, options.seed
-    tasks: dict[tuple[object, ...], partial[Line]] = {
-        (entry["id"], first, *setting): partial(evaluate, entry, first, *setting)
-        for entry in systems()
-        for first in (0, 1)
-    }
 
-    def key(line: Line) -> tuple[object, ...]:
-        return tuple(line[name] for name in ("id", "first", "noise", "drop", "seed"))
+    def tasks(options: argparse.Namespace) -> Tasks:
+        setting = options.noise, options.drop, options.seed
+        return {
+            (entry["id"], first, *setting): partial(evaluate, entry, first, *setting)
+            for entry in systems()
+            for first in (0, 1)
+        }
 
     def told(line: Line) -> str:
         return f"{line['id']}{'ab'[line['first']]} {line['name']}: {line.get('generalization_r2')}"
 
-    lines = finish(options.results, tasks, key, told)
-    print(summary(lines))
-    return 0
+    about = "ODEBench's systems of several quantities."
+    flags = {
+        "--noise": {"type": float, "default": 0.0, "help": "sigma of y (1 + sigma xi)"},
+        "--drop": {"type": float, "default": 0.0, "help": "share of the points left out"},
+        "--seed": SEED,
+    }
+    key = ("id", "first", "noise", "drop", "seed")
+    return command(argv, "odebench_systems", about, flags, tasks, key, told, summary)
 
 
 if __name__ == "__main__":

@@ -11,20 +11,19 @@ already is not run again.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nsode_jax.decoding.compiled import keep_compiled_programs
 from nsode_jax.discovery.pipeline import DiscoveryError
 from nsode_jax.discovery.systems import discover_system
 from nsode_jax.evaluation import coupled_systems, driven_systems
 from nsode_jax.evaluation.driven_systems import Case, same_structure
-from nsode_jax.evaluation.json_lines import finish
+from nsode_jax.evaluation.json_lines import Line, Tasks, command
 from nsode_jax.search.variants import with_coefficients
 
 ALL = (*driven_systems.CASES, *coupled_systems.CASES)
@@ -78,31 +77,24 @@ def table(lines: Iterable[dict[str, Any]]) -> str:
     return "\n".join(rows)
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str] | None = None) -> int:
     """Runs what is not in the file yet, and prints the table."""
-    parser = argparse.ArgumentParser(
-        prog="python -m nsode_jax.evaluation.system_calibration",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("results", type=Path, help="file of results, a JSON line each")
-    parser.add_argument("--seeds", type=int, default=1, help="samples of noise (default: 1)")
-    options = parser.parse_args(argv)
-    keep_compiled_programs()
-    tasks = {
-        (case.name, noise, seed): partial(evaluate, case, noise, seed)
-        for seed in range(options.seeds)
-        for noise in NOISES
-        for case in ALL
-    }
-    lines = finish(
-        options.results,
-        tasks,
-        lambda line: (line["name"], line["noise"], line["seed"]),
-        lambda line: f"{line['name']}, {line['noise']:.0%}: {line['right']}",
-    )
-    print(table(lines))
+
+    def tasks(options: argparse.Namespace) -> Tasks:
+        return {
+            (case.name, noise, seed): partial(evaluate, case, noise, seed)
+            for seed in range(options.seeds)
+            for noise in NOISES
+            for case in ALL
+        }
+
+    def told(line: Line) -> str:
+        return f"{line['name']}, {line['noise']:.0%}: {line['right']}"
+
+    flags = {"--seeds": {"type": int, "default": 1, "help": "samples of noise (default: 1)"}}
+    key = ("name", "noise", "seed")
+    return command(argv, "system_calibration", __doc__, flags, tasks, key, told, table)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -17,15 +17,13 @@ import math
 import sys
 from collections.abc import Iterable, Sequence
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
 
-from nsode_jax.decoding.compiled import keep_compiled_programs
 from nsode_jax.discovery.pipeline import DiscoveryError, discover
 from nsode_jax.dynamics.solve import solve
-from nsode_jax.evaluation.json_lines import Line, finish
+from nsode_jax.evaluation.json_lines import SEED, Line, Tasks, command
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.selection.form import form_of
 
@@ -126,31 +124,22 @@ def _cell(line: Line | None) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs what is not in the file yet, and prints the table."""
-    parser = argparse.ArgumentParser(
-        prog="python -m nsode_jax.evaluation.wide_series",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("results", type=Path, help="file of results, a JSON line each")
-    parser.add_argument("--seed", type=int, default=0, help="of the noise")
-    options = parser.parse_args(argv)
-    keep_compiled_programs()
-    tasks = {
-        (case.name, points, noise, options.seed): partial(
-            evaluate, case, points, noise, options.seed
-        )
-        for noise in NOISES
-        for points in POINTS
-        for case in CASES
-    }
-    lines = finish(
-        options.results,
-        tasks,
-        lambda line: (line["name"], line["points"], line["noise"], line["seed"]),
-        lambda line: f"{line['name']}, {line['noise']:.0%}: {line.get('law', '')}",
-    )
-    print(table(lines))
-    return 0
+
+    def tasks(options: argparse.Namespace) -> Tasks:
+        return {
+            (case.name, points, noise, options.seed): partial(
+                evaluate, case, points, noise, options.seed
+            )
+            for noise in NOISES
+            for points in POINTS
+            for case in CASES
+        }
+
+    def told(line: Line) -> str:
+        return f"{line['name']}, {line['noise']:.0%}: {line.get('law', '')}"
+
+    key = ("name", "points", "noise", "seed")
+    return command(argv, "wide_series", __doc__, {"--seed": SEED}, tasks, key, told, table)
 
 
 if __name__ == "__main__":

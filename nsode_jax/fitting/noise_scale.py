@@ -101,12 +101,13 @@ def scale_of(
     """
     if noise.max() < _VARIED * noise.min():
         return LINEAR
-    logs = np.log(np.hypot(y, levels(y)[:, None])) - np.log(noise)  # [levels, observations]
+    tried = levels(y)
+    logs = np.log(np.hypot(y, tried[:, None])) - np.log(noise)  # [levels, observations]
     deviations = logs.std(axis=1)
     best = int(deviations.argmin())
     if deviations[best] > _AGREEING:
         return LINEAR
-    return NoiseScale(float(levels(y)[best]), math.exp(logs[best].mean()))
+    return NoiseScale(float(tried[best]), math.exp(logs[best].mean()))
 
 
 def expected_noise(series: Sequence[Trajectory]) -> Float[np.ndarray, " observations"] | None:
