@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def write_report(
     time_name: str = "t",
     value_name: str = "y",
     source: str | None = None,
-    notes: Sequence[str] = (),
+    options: Mapping[str, object] | None = None,
 ) -> tuple[Path, ...]:
     """Writes `report.html`, `report.md`, `constants.csv`, `forms.csv` and the pictures.
 
@@ -44,7 +44,7 @@ def write_report(
       folder: where to; made if it is not there. Files of an earlier report are replaced.
       time_name, value_name: what time and value are called.
       source: name of the file with the data.
-      notes: what was done to that file.
+      options: what was asked for, to be listed.
 
     Returns:
       The files written, `report.html` first.
@@ -73,7 +73,7 @@ def write_report(
     }
 
     def content(_: tuple[str, ...]) -> list[Block]:
-        return _content(found, pictures, time_name, value_name, source, notes)
+        return _content(found, pictures, time_name, value_name, source, options or {})
 
     title = f"One law of {value_name} over {time_name}, constants of {len(found.labels)} series"
     return write_files(folder, title, pictures, files, content)
@@ -85,10 +85,10 @@ def _content(
     time_name: str,
     value_name: str,
     source: str | None,
-    notes: Sequence[str],
+    options: Mapping[str, object],
 ) -> list[Block]:
     best = found.best
-    wary = [*dict.fromkeys((*notes, *found.notes))]
+    wary = [*found.notes]
     if found.unexplained:
         wary.append(f"No solution was found for: {', '.join(found.unexplained)}.")
     if found.conspicuous:
@@ -128,7 +128,7 @@ def _content(
         how_it_was_made(
             [series.t for series in found.trajectories],
             source,
-            {},
+            options,
             "; ".join(found.tried),
             found.seconds,
         ),
