@@ -88,12 +88,7 @@ def _content(
     options: Mapping[str, object],
 ) -> list[Block]:
     best = found.best
-    wary = [*found.notes]
-    if found.unexplained:
-        wary.append(f"No solution was found for: {', '.join(found.unexplained)}.")
-    if found.conspicuous:
-        wary.append(f"Explained worse than the others: {', '.join(found.conspicuous)}.")
-    wary += [f"{sentence}." for sentence in found.remarks_on_bounds]
+    wary = what_to_be_wary_of(found)
     series, constants = pictures
     return [
         Code(f"dy/dt = {best.formula.text}"),
@@ -111,19 +106,14 @@ def _content(
                 else f" Goodness of fit: {probability_text(best.goodness_of_fit)}."
             )
         ),
-        *([Heading("To be wary of"), Bullets(tuple(wary))] if wary else []),
+        *([Heading("To be wary of"), Bullets(wary)] if wary else []),
         series,
         Heading("Constants"),
-        _compared(found),
-        Paragraph(
-            (_DIFFERENCES if len(found.labels) > 1 else "")
-            + "Intervals hold the true values with 95% probability if the form is right and noise "
-            "is independent."
-        ),
+        *compared_blocks(found),
         constants,
-        _each(found),
+        each_table(found),
         Heading("Forms"),
-        _forms(found),
+        forms_table(found, _MOST_FORMS),
         Heading("How it was made"),
         how_it_was_made(
             [series.t for series in found.trajectories],
@@ -135,7 +125,18 @@ def _content(
     ]
 
 
-def _compared(found: FormResult) -> Table:
+def what_to_be_wary_of(found: FormResult) -> tuple[str, ...]:
+    """Notes, and the series that the best form does not explain."""
+    wary = list(found.notes)
+    if found.unexplained:
+        wary.append(f"No solution was found for: {', '.join(found.unexplained)}.")
+    if found.conspicuous:
+        wary.append(f"Explained worse than the others: {', '.join(found.conspicuous)}.")
+    return (*wary, *(f"{sentence}." for sentence in found.remarks_on_bounds))
+
+
+def compared_blocks(found: FormResult) -> list[Block]:
+    """Each constant over all series, and how that is to be read."""
     best, rows = found.best, []
     meanings = dict(zip(best.names, best.meanings))
     for one in best.compared():
@@ -153,10 +154,19 @@ def _compared(found: FormResult) -> Table:
                 p,
             )
         )
-    return Table(("constant", "meaning", "median", "range", "one value for all", "p"), tuple(rows))
+    header = ("constant", "meaning", "median", "range", "one value for all", "p")
+    return [
+        Table(header, tuple(rows)),
+        Paragraph(
+            (_DIFFERENCES if len(found.labels) > 1 else "")
+            + "Intervals hold the true values with 95% probability if the form is right and noise "
+            "is independent."
+        ),
+    ]
 
 
-def _each(found: FormResult) -> Table:
+def each_table(found: FormResult) -> Table:
+    """The constants of every series by the best form."""
     best = found.best
     errors = best.standard_errors
     rows = tuple(
@@ -172,7 +182,8 @@ def _each(found: FormResult) -> Table:
     return Table(("series", *best.names, "first value", "residual (RMS)", "R²"), rows)
 
 
-def _forms(found: FormResult) -> Table:
+def forms_table(found: FormResult, most: int) -> Table:
+    """The first forms."""
     rows = tuple(
         (
             str(rank),
@@ -181,6 +192,6 @@ def _forms(found: FormResult) -> Table:
             one.name or "-",
             one.formula.text,
         )
-        for rank, one in enumerate(found.candidates[:_MOST_FORMS], start=1)
+        for rank, one in enumerate(found.candidates[:most], start=1)
     )
     return Table(("rank", "probability", "median R²", "name", "dy/dt ="), rows, code=True)

@@ -16,6 +16,7 @@ from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.bounds import Bounds
 from nsode_jax.results import prediction
 from nsode_jax.results.formatting import aligned, probability_text, r2_text, value_with_error
+from nsode_jax.results.source import program_of_series
 from nsode_jax.selection.named_formula import NamedFormula
 
 if TYPE_CHECKING:
@@ -258,6 +259,14 @@ class FormResult:
             for rank, one in enumerate(self.candidates[:limit], start=1)
         ]
         return pd.DataFrame(rows)
+
+    def to_source(self) -> str:
+        """The best form as the text of a Python program, with the constants of every series."""
+        best = self.best
+        known = np.flatnonzero(np.isfinite(best.constants).all(axis=1))
+        labels = [self.labels[series] for series in known]
+        starts = [(best.start_times[series], float(best.y0s[series])) for series in known]
+        return program_of_series(best.formula, labels, best.constants[known], starts)
 
     @property
     def unexplained(self) -> tuple[str, ...]:
