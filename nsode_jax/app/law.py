@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from functools import partial
 from pathlib import PurePath
 from typing import NamedTuple
@@ -31,15 +32,21 @@ class _Drawn(NamedTuple):
 class LawCards:
     """Cards on the laws that were found, one of which is looked at."""
 
-    def __init__(self, seen: Exploration, source: str, effort: str, drawing: threading.Lock):
+    def __init__(
+        self,
+        seen: Exploration,
+        source: str,
+        options: Mapping[str, object],
+        drawing: threading.Lock,
+    ):
         """
         Args:
           seen: what was found.
           source: name of the file.
-          effort: how hard was searched.
+          options: what was asked for, to be listed in the report.
           drawing: held while pictures are drawn.
         """
-        self._seen, self._source, self._effort, self._drawing = seen, source, effort, drawing
+        self._seen, self._source, self._options, self._drawing = seen, source, options, drawing
         self._values: dict[str, float] = {}
         self._busy = self._again = False
         self._labels: dict[str, ui.label] = {}
@@ -207,7 +214,7 @@ class LawCards:
 
     def _made_report(self) -> tuple[bytes, bytes]:
         with self._drawing:
-            return report(self._seen, self._source, self._effort)
+            return report(self._seen, self._source, self._options)
 
 
 def _number(slider: Slider, value: float) -> str:

@@ -12,22 +12,22 @@ from nsode_jax.app.asking import (
     LARGEST,
     Asked,
     Table,
+    in_words_of_the_page,
     time_and_value,
     what_was_read,
 )
+from nsode_jax.app.columns import ColumnsCard
 from nsode_jax.app.guard import Guard
 from nsode_jax.app.inputs import input_card
 from nsode_jax.app.jobs import Job, Queue, QueueFull, in_a_line
 from nsode_jax.app.law import LawCards
-from nsode_jax.app.preview import data_html, head_html, notes_html
+from nsode_jax.app.preview import data_html, explore, head_html, notes_html
 from nsode_jax.app.search import Task, search
-from nsode_jax.reporting.exploration import Exploration
+from nsode_jax.console.commands import command_of
 from nsode_jax.reporting.pictures import BEST
-from nsode_jax.search.effort import EFFORTS
 from nsode_jax.system.extras import extra
 from nsode_jax.tables.files import Contents
 from nsode_jax.tables.quantities import Quantities
-from nsode_jax.tables.runs import RESTART
 from nsode_jax.tables.table import Measurements
 
 with extra("app", "the page"):
@@ -148,62 +148,28 @@ class Visit:
         if self._table is None:
             self._columns.set_visibility(False)
         else:
-            self._run.set_enabled(False)
+            self._controls.run.set_enabled(False)
         self._preview.set_visibility(True)
         self._preview.clear()
         with self._preview, ui.row().classes("items-start no-wrap gap-2 text-red-800"):
             ui.icon("error_outline").classes("text-xl")
-            ui.label(message).classes("problem").props("role=alert")
+            ui.label(in_words_of_the_page(message)).classes("problem").props("role=alert")
 
     def _show_columns(self, table: Table) -> None:
-        asked, columns = self._asked, table.columns
         self._columns.set_visibility(True)
         self._columns.clear()
         with self._columns:
-            ui.label(str(table.contents)).classes("font-semibold break-all")
-            ui.select(
-                columns,
-                label="time",
-                value=asked.time,
-                on_change=lambda e: self._ask(time=e.value),
-            ).classes("w-full")
-            ui.select(
-                columns,
-                label="values",
-                value=list(asked.values),
-                multiple=True,
-                on_change=lambda e: self._ask(values=tuple(e.value)),
-            ).classes("w-full").props("use-chips")
-            self._several = ui.radio(
-                {False: "coupled quantities, a law for each", True: "replicates of one quantity"},
-                value=asked.replicates,
-                on_change=lambda e: self._ask(replicates=e.value),
-            ).props("dense")
-            series = {"": "one series", **columns, RESTART: "starts again with the clock"}
-            ui.select(
-                series,
-                label="series",
-                value=asked.series or "",
-                on_change=lambda e: self._ask(series=e.value or None),
-            ).classes("w-full")
-            ui.toggle(
-                list(EFFORTS),
-                value=asked.effort,
-                on_change=lambda e: self._ask(effort=e.value),
-            ).props("no-caps padding='2px 12px'")
-            self._run = ui.button("Find the law", on_click=self._start).props("no-caps unelevated")
-            self._run.classes("w-full")
+            self._controls = ColumnsCard(table, self._asked, self._ask, self._start)
 
-    async def _ask(self, **changes: object) -> None:
-        self._asked = dataclasses.replace(self._asked, **changes)  # pyright: ignore[reportArgumentType]
-        if set(changes) != {"effort"}:
+    async def _ask(self, asked: Asked, anew: bool) -> None:
+        self._asked = asked
+        if anew:
             await self._reread()
 
     async def _reread(self) -> None:
         """Reads the columns that are chosen, and shows what they hold."""
         table, asked = self._table, self._asked
         assert table is not None
-        self._several.set_visibility(len(asked.values) > 1)
         try:
             shown = await run.io_bound(_read_and_draw, table, asked)
         except Exception as error:
@@ -213,7 +179,7 @@ class Visit:
         if shown is None or asked is not self._asked:  # A later choice is being read.
             return
         self._read = read = shown.read
-        self._run.set_enabled(self._job is None)
+        self._controls.run.set_enabled(self._job is None)
         self._preview.set_visibility(True)
         self._preview.clear()
         with self._preview:
@@ -239,14 +205,14 @@ class Visit:
     def _start(self) -> None:
         if self._read is None or self._table is None or self._job is not None:
             return
-        self._task = Task(self._read, self._asked.effort, str(self._table.contents))
+        self._task = Task(self._read, self._asked.options(str(self._table.contents)))
         try:
             self._job = self._queue.submit(self._task)
         except QueueFull as error:
             ui.notify(str(error), type="warning")
             return
         self._laws.clear()
-        self._run.set_enabled(False)
+        self._controls.run.set_enabled(False)
         self._progress.set_visibility(True)
         self._timer.activate()
         self._look()
@@ -269,14 +235,17 @@ class Visit:
         self._timer.deactivate()
         self._progress.set_visibility(False)
         if self._table is not None:
-            self._run.set_enabled(self._read is not None)
+            self._controls.run.set_enabled(self._read is not None)
         if job.state == "failed":
             with self._laws, ui.card().classes("w-full"):
-                ui.label(job.message).classes("problem text-red-800").props("role=alert")
+                ui.label(in_words_of_the_page(job.message)).classes("problem text-red-800").props(
+                    "role=alert"
+                )
         elif job.result is not None and self._task is not None:
-            seen = Exploration(job.result, *time_and_value(self._task.read))
+            read, options = self._task
+            seen = explore(job.result, *time_and_value(read))
             with self._laws:
-                LawCards(seen, self._task.source, self._task.effort, DRAWING)
+                LawCards(seen, options.file, command_of(options).chosen(options), DRAWING)
 
     def _stop(self) -> None:
         if self._job is not None:
