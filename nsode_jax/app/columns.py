@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Awaitable, Callable
 
-from nsode_jax.app.asking import CONTROLS, Asked, Table
+from nsode_jax.app.asking import CONTROLS, Asked, Table, in_words_of_the_page
 from nsode_jax.search.effort import EFFORTS
 from nsode_jax.system.extras import extra
 from nsode_jax.tables.runs import RESTART
@@ -18,12 +18,18 @@ Changed = Callable[[Asked, bool], Awaitable[None]]
 _MORE = "inputs, errors, time, second order"
 
 
+def say_what_is_wrong(message: str) -> None:
+    """A line in red, with the page's names for options of the command."""
+    with ui.row().classes("items-start no-wrap gap-2 text-red-800"):
+        ui.icon("error_outline").classes("text-xl")
+        ui.label(in_words_of_the_page(message)).classes("problem").props("role=alert")
+
+
 class ColumnsCard:
     """The controls of one table; what is rarely needed is folded away.
 
     Attributes:
       asked: what is chosen.
-      run: the button that starts the search.
     """
 
     def __init__(self, table: Table, asked: Asked, changed: Changed, start: Callable[[], None]):
@@ -50,12 +56,29 @@ class ColumnsCard:
         ui.toggle(
             list(EFFORTS), value=asked.effort, on_change=lambda e: self._choose(effort=e.value)
         ).props("no-caps padding='2px 12px'")
-        self.run = ui.button("Find the law", on_click=start).props("no-caps unelevated")
-        self.run.classes("w-full")
+        self._problem = ui.column().classes("w-full empty:hidden")
+        self._run = ui.button("Find the law", on_click=start).props("no-caps unelevated")
+        self._run.classes("w-full")
         self._show()
 
+    def allow(self, can_run: bool) -> None:
+        """What is chosen can be read; whether a search can start now."""
+        self._problem.clear()
+        self._run.set_enabled(can_run)
+
+    def refuse(self, message: str) -> None:
+        """Says above the button why nothing can be run."""
+        self.allow(False)
+        with self._problem:
+            say_what_is_wrong(message)
+
     def _select(
-        self, option: str, columns: dict[str, str], field: str, several: bool = True
+        self,
+        option: str,
+        columns: dict[str, str],
+        field: str,
+        several: bool = True,
+        hint: str = "",
     ) -> ui.select:
         value = getattr(self.asked, field)
 
@@ -69,7 +92,8 @@ class ColumnsCard:
             multiple=several,
             on_change=lambda e: choose(e.value),
         )
-        return select.classes(f"w-full {field}").props("use-chips" if several else "")
+        select.props("use-chips" if several else "").props(f'hint="{hint}"' if hint else "")
+        return select.classes(f"w-full {field}")
 
     def _radio(self, field: str, option: str, otherwise: str) -> ui.radio:
         return ui.radio(
@@ -88,11 +112,14 @@ class ColumnsCard:
     def _fold(self) -> None:
         is_used = bool(self._used())
         self._more = ui.expansion("More", caption=_MORE, value=is_used).classes("w-full more")
-        with self._more.props("dense"), ui.column().classes("w-full gap-2"):
-            self._select("--input", self._table.columns, "inputs")
-            self._errors = self._select("--sigma", self._table.error_columns, "errors")
+        self._more.props("dense header-class=q-px-none")
+        with self._more, ui.column().classes("w-full gap-3"):
+            columns, hint = self._table.columns, "what was applied, such as a stimulus"
+            self._select("--input", columns, "inputs", hint=hint)
+            columns, hint = self._table.error_columns, "standard deviations of the values"
+            self._errors = self._select("--sigma", columns, "errors", hint=hint)
             self._switch("explicit_time", "--explicit-time")
-            self._switch("second_order", "--order 2", ": positions are measured")
+            self._switch("second_order", "--order 2", ": positions move by accelerations")
 
     async def _choose(self, **changes: object) -> None:
         before = self.asked

@@ -56,7 +56,8 @@ class LawCards:
         with ui.card().classes("w-full"):
             self._law = ui.html("", sanitize=False).classes("blocks law")
             self._pictures = ui.element("div")
-            self._pictures.classes("w-full grid grid-cols-1 md:grid-cols-2 gap-2 pictures")
+            beside = "md:grid-cols-2" if seen.side_by_side else ""
+            self._pictures.classes(f"w-full grid grid-cols-1 {beside} gap-2 pictures")
             self._sliders = ui.column().classes("w-full gap-1")
             self._details = ui.html("", sanitize=False).classes("blocks w-full details")
         with ui.card().classes("w-full"):

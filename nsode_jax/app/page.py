@@ -12,11 +12,10 @@ from nsode_jax.app.asking import (
     LARGEST,
     Asked,
     Table,
-    in_words_of_the_page,
     time_and_value,
     what_was_read,
 )
-from nsode_jax.app.columns import ColumnsCard
+from nsode_jax.app.columns import ColumnsCard, say_what_is_wrong
 from nsode_jax.app.guard import Guard
 from nsode_jax.app.inputs import input_card
 from nsode_jax.app.jobs import Job, Queue, QueueFull, in_a_line
@@ -56,6 +55,7 @@ body { background: #f4f6f8; }
   .candidates :is(th, td):is(:nth-child(4), :nth-child(5)) { display: none; }
 }
 .nicegui-code { min-height: 4rem; }
+.more .nicegui-expansion-content { padding: .25rem 0 .75rem; }
 """
 
 
@@ -132,28 +132,36 @@ class Visit:
         self._laws.clear()
         self._table = None
         try:
-            self._table = await run.io_bound(Table, contents)
+            opened = await run.io_bound(_open, contents)
         except Exception as error:  # Files hold anything.
             self._refuse(in_a_line(error))
             return
-        if self._table is None:  # The server is shutting down.
+        if opened is None:  # The server is shutting down.
             return
-        self._asked = dataclasses.replace(self._table.guess(), effort=self._asked.effort)
+        self._table, guess = opened
+        self._asked = dataclasses.replace(guess, effort=self._asked.effort)
         self._show_columns(self._table)
         await self._reread()
 
     def _refuse(self, message: str) -> None:
         """Says in place what is wrong; nothing can be run."""
         self._read = None
-        if self._table is None:
-            self._columns.set_visibility(False)
-        else:
-            self._controls.run.set_enabled(False)
         self._preview.set_visibility(True)
         self._preview.clear()
-        with self._preview, ui.row().classes("items-start no-wrap gap-2 text-red-800"):
-            ui.icon("error_outline").classes("text-xl")
-            ui.label(in_words_of_the_page(message)).classes("problem").props("role=alert")
+        if self._table is None:
+            self._columns.set_visibility(False)
+            with self._preview:
+                say_what_is_wrong(message)
+        else:
+            self._controls.refuse(message)
+            with self._preview:
+                self._head(self._table, is_open=True)
+
+    def _head(self, table: Table, is_open: bool) -> None:
+        rows = ui.expansion("First rows of the file", value=is_open)
+        with rows.classes("w-full").props("dense"):
+            head = head_html(table.header, table.rows)
+            ui.html(head, sanitize=False).classes("blocks w-full overflow-x-auto")
 
     def _show_columns(self, table: Table) -> None:
         self._columns.set_visibility(True)
@@ -179,16 +187,14 @@ class Visit:
         if shown is None or asked is not self._asked:  # A later choice is being read.
             return
         self._read = read = shown.read
-        self._controls.run.set_enabled(self._job is None)
+        self._controls.allow(self._job is None)
         self._preview.set_visibility(True)
         self._preview.clear()
         with self._preview:
             ui.label(what_was_read(read)).classes("font-semibold read")
             ui.html(shown.picture, sanitize=False).classes("blocks w-full max-w-2xl")
             ui.html(notes_html(read.notes), sanitize=False).classes("blocks text-sm")
-            with ui.expansion("First rows of the file").classes("w-full").props("dense"):
-                head = head_html(table.header, table.rows)
-                ui.html(head, sanitize=False).classes("blocks w-full overflow-x-auto")
+            self._head(table, is_open=False)
 
     # --- the search ----------------------------------------------------------
 
@@ -212,7 +218,7 @@ class Visit:
             ui.notify(str(error), type="warning")
             return
         self._laws.clear()
-        self._controls.run.set_enabled(False)
+        self._controls.allow(False)
         self._progress.set_visibility(True)
         self._timer.activate()
         self._look()
@@ -234,13 +240,11 @@ class Visit:
         self._job = None
         self._timer.deactivate()
         self._progress.set_visibility(False)
-        if self._table is not None:
-            self._controls.run.set_enabled(self._read is not None)
+        if self._read is not None:
+            self._controls.allow(True)
         if job.state == "failed":
             with self._laws, ui.card().classes("w-full"):
-                ui.label(in_words_of_the_page(job.message)).classes("problem text-red-800").props(
-                    "role=alert"
-                )
+                say_what_is_wrong(job.message)
         elif job.result is not None and self._task is not None:
             read, options = self._task
             seen = explore(job.result, *time_and_value(read))
@@ -255,6 +259,11 @@ class Visit:
     def _leave(self) -> None:
         if self._job is not None:
             self._queue.stop(self._job)
+
+
+def _open(contents: Contents) -> tuple[Table, Asked]:
+    table = Table(contents)
+    return table, table.guess()
 
 
 class _Shown(NamedTuple):

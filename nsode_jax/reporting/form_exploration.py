@@ -25,6 +25,8 @@ from nsode_jax.results.own_constants import FormResult
 class FormExploration(Exploration[FormResult]):
     """One form at a time; its constants, of every series, are looked at and not moved."""
 
+    side_by_side = False
+
     @property
     def table(self) -> Table:
         return report.forms_table(self.found, MOST_LAWS)

@@ -177,7 +177,8 @@ def letters_blocks(system: System, time: str) -> list[Block]:
     pairs = zip(system.velocities, system.observed, strict=bool(system.velocities))
     what += [f"{velocity} is d{name}/dt" for velocity, name in pairs]
     if system.inputs:
-        what.append(f"{', '.join(system.inputs)}: measured, without a law of their own")
+        own = "their" if len(system.inputs) > 1 else "its"
+        what.append(f"{', '.join(system.inputs)}: measured, without a law of {own} own")
     return [Paragraph(f"{'; '.join(what)}.")] if what else []
 
 

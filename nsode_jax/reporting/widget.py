@@ -13,7 +13,7 @@ with extra("notebook", "explore()"):
     import ipywidgets
 
 _STEPS = 200
-_FIT = "<style>.laws img { flex: 1 1 24rem; min-width: 0; max-width: 100%; }</style>"
+_FIT = "<style>.laws img {{ flex: 1 1 {width}; min-width: 0; max-width: 100%; }}</style>"
 _WIDE = {"description_width": "3rem"}
 
 
@@ -72,7 +72,9 @@ class LawWidget(ipywidgets.VBox):
         pictures = "".join(self.seen.pictures_html())
         # Side by side where there is room.
         style = "display: flex; flex-wrap: wrap; max-width: 72rem"
-        self._pictures.value = f'<div class="laws" style="{style}">{pictures}</div>{_FIT}'
+        width = "24rem" if self.seen.side_by_side else "100%"
+        shown = f'<div class="laws" style="{style}">{pictures}</div>{_FIT.format(width=width)}'
+        self._pictures.value = shown
 
 
 def _slider(slider: Slider) -> Any:

@@ -61,20 +61,19 @@ def suggest_roles(sheet: Sheet) -> Roles:
         choice = choose_columns(sheet, taken=(*errors, *inputs))
     except TrajectoryError:  # What is named as something else is all there is.
         choice, inputs = choose_columns(sheet), ()
-    time, value, series = choice.time, choice.values[0], None
-    if (long := long_table(sheet, time, value)) is not None:
-        time, series = long
-    else:
-        series = _series(sheet, time, value)
+    time, value = choice.time, choice.values[0]
+    long = long_table(sheet, time, value)
+    series: int | str | None
+    time, series = long or (time, _series(sheet, time, value))
     # The labels of series may be numbers, and stand where the value was looked for.
     taken = (*errors, *inputs, time, value)
     for other in (c for c in sheet.frame.columns if sheet.kind(c) == "number" and c not in taken):
-        if value in (time, series) and other != series:
+        if (value == time or value == series) and other != series:
             value = other
         elif series == RESTART and _series(sheet, time, other) == value:
             value, series = other, value
-    values = tuple(c for c in _named(sheet, _REPLICATES) if c != time)
-    values = values if value in values and len(values) > 1 else (value,)
+    replicates = tuple(c for c in _named(sheet, _REPLICATES) if c != time)
+    values = replicates if len(replicates) > 1 and value in replicates else (value,)
     inputs = tuple(column for column in inputs if column not in (time, *values))
     return Roles(time, values, series, () if inputs else errors_of(sheet, values), inputs)
 
