@@ -191,3 +191,9 @@ def test_another_form(plate):
     assert seen.names == "dy/dt = a - b*y" and "This is" not in seen.details_html()
     with pytest.raises(KeyError, match="no constant c0"):
         seen.move(c0=1.0)
+
+
+def test_many_series_need_all_the_room(plate):
+    assert FormExploration(plate).side_by_side
+    many = dataclasses.replace(plate, labels=tuple(map(str, range(24))))
+    assert not FormExploration(many).side_by_side

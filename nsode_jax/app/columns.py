@@ -119,7 +119,7 @@ class ColumnsCard:
             columns, hint = self._table.error_columns, "standard deviations of the values"
             self._errors = self._select("--sigma", columns, "errors", hint=hint)
             self._switch("explicit_time", "--explicit-time")
-            self._switch("second_order", "--order 2", ": positions move by accelerations")
+            self._switch("second_order", "--order 2", ": the law is of accelerations")
 
     async def _choose(self, **changes: object) -> None:
         before = self.asked

@@ -52,10 +52,7 @@ class Exploration(abc.ABC, Generic[Found]):
       sliders: its constants as fitted, those that can be moved.
       names: the formula with the names of the sliders, a line for each equation.
       time_name, value_name: what time and value are called.
-      side_by_side: whether two pictures have room beside each other.
     """
-
-    side_by_side = True
 
     def __init__(self, found: Found, time_name: str = "t", value_name: str = "y"):
         """
@@ -107,6 +104,11 @@ class Exploration(abc.ABC, Generic[Found]):
     def shown(self) -> Found:
         """The result with the law that is looked at in front, its constants where they are."""
         return self._shown
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether two pictures have room beside each other."""
+        return True
 
     @property
     @abc.abstractmethod

@@ -21,11 +21,16 @@ from nsode_jax.reporting.report_parts import formula_svg, png_of
 from nsode_jax.results.formatting import r2_text
 from nsode_jax.results.own_constants import FormResult
 
+_FEW = 6
+"""Panels of more series are small, and need all the room there is."""
+
 
 class FormExploration(Exploration[FormResult]):
     """One form at a time; its constants, of every series, are looked at and not moved."""
 
-    side_by_side = False
+    @property
+    def side_by_side(self) -> bool:
+        return len(self.found.labels) <= _FEW
 
     @property
     def table(self) -> Table:

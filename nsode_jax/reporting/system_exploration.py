@@ -60,7 +60,7 @@ class SystemExploration(Exploration[SystemResult]):
         ]
         if has_planes(shown):
             alt = "Solutions in the plane of the states"
-            drawn.append(picture(lambda figure: draw_planes(figure, shown), alt, size))
+            drawn.append(picture(lambda figure: draw_planes(figure, shown, called), alt, size))
         return tuple(drawn)
 
     def latex(self) -> str:
