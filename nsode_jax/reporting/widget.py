@@ -71,7 +71,7 @@ class LawWidget(ipywidgets.VBox):
         self._law.value = self.seen.law_html()
         pictures = "".join(self.seen.pictures_html())
         # Side by side where there is room.
-        style = "display: flex; flex-wrap: wrap; max-width: 72rem"
+        style = "display: flex; flex-wrap: wrap; align-items: flex-start; max-width: 72rem"
         width = "24rem" if self.seen.side_by_side else "100%"
         shown = f'<div class="laws" style="{style}">{pictures}</div>{_FIT.format(width=width)}'
         self._pictures.value = shown
