@@ -281,6 +281,7 @@ def test_many_series_have_constants_of_their_own(browser, tmp_path):
     browser.press("Python")
     until(lambda: "'mutant': (" in browser.text(".python"))
     browser.press("Report")
+    assert browser.text(".command").startswith("nsode-discover plate.csv --time=hours --value=OD")
     browser.press("Report, pictures and numbers (ZIP)")
     with zipfile.ZipFile(browser.downloaded("plate_law.zip")) as files:
         assert "constants.csv" in files.namelist()
@@ -313,6 +314,22 @@ def test_positions_and_what_does_not_go_together(browser, tmp_path):
     browser.slide("c1", 0.7)
     until(lambda: browser.text(".law") != before)
     browser.shot("spring")
+
+
+def test_wells_of_a_plate_and_an_example(browser, tmp_path):
+    t = np.linspace(0.0, 5.0, 9)
+    names = [f"{row}{column}" for row in "ABCD" for column in range(1, 4)]
+    table = np.column_stack([t, *(np.exp(-0.1 * k * t) for k in range(1, 13))])
+    wells = tmp_path / "wells.csv"
+    header = ",".join(["time", *names])
+    np.savetxt(wells, table, delimiter=",", header=header, comments="", fmt="%.5f")
+    browser.open()
+    browser.upload(wells)
+    until(lambda: browser.text(".read").endswith(", 12 series"))
+    until(lambda: "12 columns" in browser.text(".values"))
+    browser.shot("wells")
+    browser.press("Hares and lynxes")
+    until(lambda: browser.text(".read") == "21 points of hare, lynx over year")
 
 
 def test_points_can_be_drawn_and_a_search_stopped(browser):

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import shlex
 import zipfile
 
 import numpy as np
@@ -66,6 +67,13 @@ def test_series_are_told_apart():
     assert len(read.read(Asked("t", ("a", "b"), series="well")).times) == 2
 
 
+def test_all_columns_of_values_can_be_taken():
+    read = table("\n".join(["t,y,y_sd,stimulus", *NOISY]))
+    assert read.all_values(Asked("t", errors=("y_sd",))) == ("y",)
+    read = table("\n".join(["t,a,b,c", *LINES]))
+    assert read.all_values(Asked("t", ("a",), inputs=("c",))) == ("a", "b")
+
+
 def test_roles_are_guessed():
     read = table("\n".join(["t,y,y_sd,stimulus", *NOISY]))
     assert read.guess() == Asked("t", ("y",), inputs=("stimulus",))
@@ -86,6 +94,7 @@ def test_what_is_asked_is_what_the_command_is_asked():
     )
     given = "x --time t --value a,b --replicates --constants own --sigma c --effort fast".split()
     assert asked.options("x") == parse(given)
+    assert parse(shlex.split(asked.command("x"))[1:]) == asked.options("x")
     # What does not show is not asked for.
     alone = Asked("t", ("a",), replicates=True, own_constants=True)
     assert alone.options("x") == parse(["x", "--time", "t", "--value", "a"])

@@ -5,7 +5,7 @@ import pytest
 
 from nsode_jax.dynamics.trajectory import TrajectoryError
 from nsode_jax.tables.files import Contents, open_table
-from nsode_jax.tables.roles import Roles, errors_of, suggest_roles
+from nsode_jax.tables.roles import Roles, columns_of_values, errors_of, suggest_roles
 
 T = np.linspace(0.0, 9.0, 12)
 
@@ -75,3 +75,18 @@ def test_dates_are_times():
 def test_no_table_has_no_roles():
     with pytest.raises(TrajectoryError, match="no two columns of numbers"):
         suggest_roles(sheet("a,b", ["x"] * 4, ["z"] * 4))
+
+
+def test_wells_of_a_plate_are_series():
+    wells = [f"{row}{column}" for row in "AB" for column in range(1, 5)]
+    values = [positive(shift) for shift in range(8)]
+    table = sheet(",".join(["time", "T", *wells]), T, T * 0 + 37, *values)
+    assert suggest_roles(table).values == tuple(range(2, 10))
+    few = sheet(",".join(["time", *wells[:3]]), T, *values[:3])
+    assert suggest_roles(few).values == (1,)
+
+
+def test_all_columns_of_values():
+    columns = (positive(shift) for shift in range(4))
+    table = sheet("t,a,a_sd,b,stimulus,who", T, *columns, ["x"] * 12)
+    assert columns_of_values(table, (0,)) == (1, 3)

@@ -12,6 +12,7 @@ import dataclasses
 import gzip
 import io
 import re
+import shlex
 import zipfile
 import zlib
 
@@ -22,7 +23,7 @@ from nsode_jax.dynamics.trajectory import TrajectoryError
 from nsode_jax.tables.columns import find_column
 from nsode_jax.tables.files import Contents, open_table
 from nsode_jax.tables.quantities import Quantities
-from nsode_jax.tables.roles import errors_of, suggest_roles
+from nsode_jax.tables.roles import columns_of_values, errors_of, suggest_roles
 from nsode_jax.tables.sheet import Sheet
 from nsode_jax.tables.table import Measurements
 
@@ -93,6 +94,15 @@ class Asked:
 
     def options(self, file: str | Contents) -> argparse.Namespace:
         """The options of the command that asks the same of a file."""
+        options = parse(["file", *self._arguments()])
+        options.file = file
+        return options
+
+    def command(self, file: str) -> str:
+        """The same as a line for a terminal."""
+        return shlex.join(["nsode-discover", file, *self._arguments()])
+
+    def _arguments(self) -> list[str]:
         named = {
             "--time": self.time,
             "--value": ",".join(self.values),
@@ -108,9 +118,7 @@ class Asked:
             "--order=2": self.second_order,
         }
         given = [f"{name}={value}" for name, value in named.items() if value]
-        options = parse(["file", *given, *(name for name, on in switches.items() if on)])
-        options.file = file
-        return options
+        return [*given, *(name for name, on in switches.items() if on)]
 
 
 class Table:
@@ -174,6 +182,12 @@ class Table:
     def _as_errors(self, columns: tuple[int, ...]) -> tuple[str, ...]:
         keys = self._of(columns)
         return keys if all(key in self.error_columns for key in keys) else ()
+
+    def all_values(self, asked: Asked) -> tuple[str, ...]:
+        """All columns of numbers that may hold values."""
+        roles = (asked.time, asked.series, *asked.inputs, *asked.errors)
+        taken = tuple(self._keys.index(key) for key in roles if key in self.columns)
+        return self._of(columns_of_values(self._sheet, taken))
 
     def _of(self, columns: tuple[int, ...]) -> tuple[str, ...]:
         keys = [self._keys[column] for column in columns]

@@ -15,6 +15,9 @@ with extra("app", "the page"):
 
 Changed = Callable[[Asked, bool], Awaitable[None]]
 
+_FEW = 6
+"""More columns than these are chosen, and shown, by their number."""
+
 _MORE = "inputs, errors, time, second order"
 
 
@@ -43,7 +46,9 @@ class ColumnsCard:
         self._table, self.asked, self._changed = table, asked, changed
         ui.label(str(table.contents)).classes("font-semibold break-all")
         self._select("--time", table.columns, "time", several=False)
-        self._select("--value", table.columns, "values")
+        self._values = self._select("--value", table.columns, "values")
+        self._all = ui.button("All columns", on_click=self._take_all).classes("-mt-3")
+        self._all.props("flat dense no-caps size=sm")
         self._several = self._radio(
             "replicates", "--replicates", "coupled quantities, a law for each"
         )
@@ -133,8 +138,17 @@ class ColumnsCard:
         self._show()
         await self._changed(self.asked, set(changes) != {"effort"})
 
+    def _take_all(self) -> None:
+        self._values.set_value(list(self._table.all_values(self.asked)))
+
     def _show(self) -> None:
         """Asks what there is to be asked, and says what is chosen in the fold."""
+        number, all_values = len(self.asked.values), self._table.all_values(self.asked)
+        self._all.set_visibility(len(all_values) > max(_FEW, number))
+        if number > _FEW:
+            self._values.props(remove="use-chips", add=f'display-value="{number} columns"')
+        else:
+            self._values.props(remove="display-value", add="use-chips")
         self._several.set_visibility(self.asked.has_several_columns)
         self._constants.set_visibility(self.asked.has_several_series)
         self._more.props["caption"] = ", ".join(self._used()) or _MORE

@@ -22,7 +22,6 @@ from nsode_jax.app.jobs import Job, Queue, QueueFull, in_a_line
 from nsode_jax.app.law import LawCards
 from nsode_jax.app.preview import data_html, explore, head_html, notes_html
 from nsode_jax.app.search import Task, search
-from nsode_jax.console.commands import command_of
 from nsode_jax.reporting.pictures import BEST
 from nsode_jax.system.extras import extra
 from nsode_jax.tables.files import Contents
@@ -126,8 +125,8 @@ class Visit:
 
     # --- what was read -------------------------------------------------------
 
-    async def _take(self, contents: Contents) -> None:
-        """Takes a table and guesses its columns."""
+    async def _take(self, contents: Contents, values: tuple[str, ...] = ()) -> None:
+        """Takes a table and guesses its columns, those of the values if they are not known."""
         self._stop()
         self._laws.clear()
         self._table = None
@@ -139,7 +138,8 @@ class Visit:
         if opened is None:  # The server is shutting down.
             return
         self._table, guess = opened
-        self._asked = dataclasses.replace(guess, effort=self._asked.effort)
+        values = values or guess.values
+        self._asked = dataclasses.replace(guess, values=values, effort=self._asked.effort)
         self._show_columns(self._table)
         await self._reread()
 
@@ -211,7 +211,8 @@ class Visit:
     def _start(self) -> None:
         if self._read is None or self._table is None or self._job is not None:
             return
-        self._task = Task(self._read, self._asked.options(str(self._table.contents)))
+        name = str(self._table.contents)
+        self._task = Task(self._read, self._asked.options(name), self._asked.command(name))
         try:
             self._job = self._queue.submit(self._task)
         except QueueFull as error:
@@ -246,10 +247,9 @@ class Visit:
             with self._laws, ui.card().classes("w-full"):
                 say_what_is_wrong(job.message)
         elif job.result is not None and self._task is not None:
-            read, options = self._task
-            seen = explore(job.result, *time_and_value(read))
+            seen = explore(job.result, *time_and_value(self._task.read))
             with self._laws:
-                LawCards(seen, options.file, command_of(options).chosen(options), DRAWING)
+                LawCards(seen, self._task, DRAWING)
 
     def _stop(self) -> None:
         if self._job is not None:

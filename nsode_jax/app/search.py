@@ -16,10 +16,17 @@ if TYPE_CHECKING:
 
 
 class Task(NamedTuple):
-    """Data, and the options of the command; its file is the name of the data."""
+    """Data, and what is asked of them.
+
+    Attributes:
+      read: the data.
+      options: of the command; its file is the name of the data.
+      command: the same as a line for a terminal.
+    """
 
     read: Measurements | Quantities
     options: argparse.Namespace
+    command: str
 
 
 def search(task: Task, progress: Progress) -> Discovery | SystemDiscovery | FormDiscovery:

@@ -28,6 +28,7 @@ _ERRORS = re.compile(
 )
 _INPUTS = re.compile(r"(inputs?|forcing|stimulus)([^a-z].*)?", re.IGNORECASE)
 _REPLICATES = re.compile(r"(.*[\s_.-])?rep(l|licate)?[\s_.-]?\d+", re.IGNORECASE)
+_WELLS, _FEWEST_WELLS = re.compile(r"[A-P]\d{1,2}"), 6
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Roles:
 
     Attributes:
       time: of the times.
-      values: of the values, several if they are replicates.
+      values: of the values, several if they are replicates, or wells of a plate.
       series: of the labels that tell series apart; "restart" for a clock that starts again;
         None for one series.
       errors: of the standard deviations of the values: none, or one for each.
@@ -72,10 +73,20 @@ def suggest_roles(sheet: Sheet) -> Roles:
             value = other
         elif series == RESTART and _series(sheet, time, other) == value:
             value, series = other, value
-    replicates = tuple(c for c in _named(sheet, _REPLICATES) if c != time)
-    values = replicates if len(replicates) > 1 and value in replicates else (value,)
+    values, wells = (value,), _named(sheet, _WELLS)
+    replicates = _named(sheet, _REPLICATES)
+    if len(wells) >= _FEWEST_WELLS and time not in wells:
+        values = wells
+    elif len(replicates) > 1 and value in replicates and time not in replicates:
+        values = replicates
     inputs = tuple(column for column in inputs if column not in (time, *values))
     return Roles(time, values, series, () if inputs else errors_of(sheet, values), inputs)
+
+
+def columns_of_values(sheet: Sheet, taken: tuple[int, ...]) -> tuple[int, ...]:
+    """All columns of numbers that are not taken and that their names do not tell apart."""
+    others = (*taken, *_named(sheet, _ERRORS), *_named(sheet, _INPUTS))
+    return tuple(c for c in sheet.frame.columns if sheet.kind(c) == "number" and c not in others)
 
 
 def errors_of(sheet: Sheet, values: tuple[int, ...]) -> tuple[int, ...]:
