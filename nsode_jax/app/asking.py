@@ -40,7 +40,7 @@ CONTROLS = {
     "--time": "time",
     "--value": "values",
     "--series": "series",
-    "--replicates": "replicates of one quantity",
+    "--replicates": "series of one quantity: replicates, wells",
     "--constants own": "constants of its own in each series",
     "--input": "measured inputs",
     "--sigma": "errors of measurement",
@@ -88,9 +88,14 @@ class Asked:
         return len(self.values) > 1
 
     @property
+    def has_columns_of_series(self) -> bool:
+        """Whether each of several columns is a series."""
+        return self.has_several_columns and self.replicates
+
+    @property
     def has_several_series(self) -> bool:
         """Whether there may be several series of one law."""
-        return self.series is not None or (self.has_several_columns and self.replicates)
+        return self.series is not None or self.has_columns_of_series
 
     def options(self, file: str | Contents) -> argparse.Namespace:
         """The options of the command that asks the same of a file."""
@@ -112,7 +117,7 @@ class Asked:
             "--effort": self.effort,
         }
         switches = {
-            "--replicates": self.has_several_columns and self.replicates,
+            "--replicates": self.has_columns_of_series,
             "--constants=own": self.has_several_series and self.own_constants,
             "--explicit-time": self.explicit_time,
             "--order=2": self.second_order,
@@ -174,7 +179,7 @@ class Table:
 
     def errors_of(self, asked: Asked) -> tuple[str, ...]:
         """The columns of errors that the values suggest, where errors count."""
-        if asked.has_several_columns and not asked.replicates:
+        if asked.has_several_columns and not asked.has_columns_of_series:
             return ()
         values = tuple(self._keys.index(key) for key in asked.values)
         return self._as_errors(errors_of(self._sheet, values))

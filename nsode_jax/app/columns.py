@@ -53,7 +53,7 @@ class ColumnsCard:
             "replicates", "--replicates", "coupled quantities, a law for each"
         )
         series = {"": "one series", **table.columns, RESTART: "starts again with the clock"}
-        self._select("--series", series, "series", several=False)
+        self._series = self._select("--series", series, "series", several=False)
         self._constants = self._radio(
             "own_constants", "--constants own", "the same constants in all series"
         )
@@ -143,14 +143,17 @@ class ColumnsCard:
 
     def _show(self) -> None:
         """Asks what there is to be asked, and says what is chosen in the fold."""
-        number, all_values = len(self.asked.values), self._table.all_values(self.asked)
+        asked, number = self.asked, len(self.asked.values)
+        all_values = self._table.all_values(asked)
         self._all.set_visibility(len(all_values) > max(_FEW, number))
         if number > _FEW:
             self._values.props(remove="use-chips", add=f'display-value="{number} columns"')
         else:
             self._values.props(remove="display-value", add="use-chips")
-        self._several.set_visibility(self.asked.has_several_columns)
-        self._constants.set_visibility(self.asked.has_several_series)
+        self._several.set_visibility(asked.has_several_columns)
+        # Columns that are series are seldom labelled by another one.
+        self._series.set_visibility(asked.series is not None or not asked.has_columns_of_series)
+        self._constants.set_visibility(asked.has_several_series)
         self._more.props["caption"] = ", ".join(self._used()) or _MORE
         self._more.update()
 

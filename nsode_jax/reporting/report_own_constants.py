@@ -19,7 +19,7 @@ from nsode_jax.reporting.documents import (
 from nsode_jax.reporting.plot_series import plot_constants, plot_series
 from nsode_jax.reporting.report_parts import how_it_was_made, png_of, write_files
 from nsode_jax.results.formatting import probability_text, r2_text, value_with_error
-from nsode_jax.results.own_constants import FormResult
+from nsode_jax.results.own_constants import FormResult, p_text
 
 _MOST_ROWS = 400
 _MOST_FORMS = 20
@@ -143,7 +143,7 @@ def compared_blocks(found: FormResult) -> list[Block]:
         if one.name in best.shared:
             p = "shared"
         else:
-            p = "unknown" if math.isnan(one.p_value) else f"{one.p_value:.2g}"
+            p = "unknown" if math.isnan(one.p_value) else p_text(one.p_value)
         rows.append(
             (
                 one.name,

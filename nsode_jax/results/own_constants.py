@@ -67,8 +67,9 @@ class Comparison:
             return f"{self.name} = {value_with_error(self.mean, self.standard_error)}"
         spread = f"{self.name}: {self.low:.4g} to {self.high:.4g}, median {self.median:.4g}"
         if not self.may_be_shared:
-            p_text = "< 0.0001" if self.p_value < 1e-4 else f"= {self.p_value:.2g}"
-            return f"{spread}; differs between the series (p {p_text})"
+            p = p_text(self.p_value)
+            equals = "" if p.startswith("<") else "= "
+            return f"{spread}; differs between the series (p {equals}{p})"
         mean = value_with_error(self.mean, self.standard_error)
         return f"{spread}; one value for all is possible: {mean} (p = {self.p_value:.2g})"
 
@@ -296,6 +297,11 @@ class FormResult:
         usual = float(np.median(left))
         far = np.isfinite(left) & (left > _CONSPICUOUS**2 * usual)
         return tuple(label for label, is_far in zip(self.labels, far, strict=True) if is_far)
+
+
+def p_text(p_value: float) -> str:
+    """A small probability, as people read it."""
+    return "< 0.0001" if p_value < 1e-4 else f"{p_value:.2g}"
 
 
 def forms_text(found: FormResult, rows: int) -> str:
