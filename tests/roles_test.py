@@ -55,6 +55,10 @@ def test_what_is_not_positive_is_no_error():
     assert suggest_roles(sheet("t,y,sd", T, T, T)).errors == ()
 
 
+def test_what_is_constant_is_no_input():
+    assert suggest_roles(sheet("t,y,stimulus", T, positive(), T * 0 + 1)).inputs == ()
+
+
 def test_series_are_told_apart():
     names = np.repeat(["a", "b"], 12)
     t, y = np.tile(T, 2), np.tile(positive(), 2)

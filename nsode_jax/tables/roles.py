@@ -79,7 +79,7 @@ def suggest_roles(sheet: Sheet) -> Roles:
         values = wells
     elif len(replicates) > 1 and value in replicates and time not in replicates:
         values = replicates
-    inputs = tuple(column for column in inputs if column not in (time, *values))
+    inputs = tuple(c for c in inputs if c not in (time, series, *values) and _varies(sheet, c))
     return Roles(time, values, series, () if inputs else errors_of(sheet, values), inputs)
 
 
@@ -127,6 +127,12 @@ def _are_deviations(sheet: Sheet, column: int) -> bool:
     """Whether the numbers can be standard deviations: positive where there is one."""
     cells = sheet.cells(column)
     return cells.dtype.kind in "iuf" and bool(cells.notna().any() and (cells.dropna() > 0).all())
+
+
+def _varies(sheet: Sheet, column: int) -> bool:
+    """Whether the numbers can be an input: known throughout, and not constant."""
+    cells = sheet.cells(column)
+    return cells.dtype.kind in "iuf" and not cells.hasnans and cells.nunique() > 1
 
 
 def _series(sheet: Sheet, time: int, value: int) -> int | str | None:
