@@ -318,9 +318,8 @@ configs/         paper.py
     ]
 
 
-def test_jax_starts_as_the_tests_need_it():
+def test_ranks_are_not_promoted():
     import jax
 
-    assert jax.device_count() == 8
     with pytest.raises(ValueError, match="rank_promotion"):
         jax.numpy.ones((2, 3)) + jax.numpy.ones((3,))
