@@ -24,7 +24,7 @@ def test_the_guide_runs_as_it_stands(tmp_path, monkeypatch):
     for block in blocks:
         # What is tested is that the calls are right: all searches are of little effort, and but
         # for the first they try the laws that have names.
-        block = re.sub(r'(discover\((t|hours), .*effort="fast")\)', r'\1, sources=named)', block)
+        block = re.sub(r'(discover\((t|hours), .*effort="fast")\)', r"\1, sources=named)", block)
         exec(block.replace("discover(t, y)", 'discover(t, y, effort="fast")'), names)  # noqa: S102 - our own page.
     assert len(blocks) >= 8
     assert {"law.png", "law.json", "plate.png", "laws"} <= {
