@@ -31,7 +31,8 @@ demo: $(INSTALLED)
 # devices by themselves: the others take two thirds of the time where JAX has one.
 test: $(DEV_INSTALLED)
 	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile -m "not devices"
-	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile -m devices
+	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile -m devices \
+	  $$(grep -l "mark.devices" tests/*_test.py)
 
 test-baselines: $(DEV_INSTALLED)
 	@echo "Installing SINDy, gplearn and Operon into $(VENV)"
