@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # 3.11 first: the pins of requirements.txt are known to work together there.
 PYTHONS := python3.11 python3.12 python3.13 python3
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# What is imported is compiled then; most of what is installed never is.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 INSTALLED := $(VENV)/.installed
 DEV_INSTALLED := $(VENV)/.installed-dev
 
