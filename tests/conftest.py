@@ -5,12 +5,6 @@ import os
 import tempfile
 from pathlib import Path
 
-# Simulated devices deadlock on few cores unless XLA's thread pool is larger than
-# the machine; XLA reads NPROC once, when JAX is first imported.
-os.environ["NPROC"] = "16"
-os.environ["XLA_FLAGS"] = (
-    os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
-).strip()
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 os.environ["MPLBACKEND"] = "Agg"
@@ -23,7 +17,7 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
 
 import pytest  # noqa: E402
 from absl import flags  # noqa: E402
-from jaxtyping import install_import_hook  # noqa: E402
+from typechecking import check_calls  # noqa: E402
 
 # In tests the calls of these rooms and modules are checked against their types and shapes, but
 # for modules whose functions Numba compiles as they are, those that refuse wrong data in words of
@@ -43,12 +37,24 @@ _FILES = [
     for file in (sorted(place.glob("*.py")) if place.is_dir() else [place])
     if file.stem not in ("__init__", *_COMPILED, *_REFUSING, *_OFTEN)
 ]
-install_import_hook(
-    [f"nsode_jax.{file.parent.name}.{file.stem}" for file in _FILES], "typechecking.typechecker"
-)
+check_calls([f"nsode_jax.{file.parent.name}.{file.stem}" for file in _FILES])
 
 # Grain's worker processes and TFDS read absl flags, which nothing parses here.
 flags.FLAGS.mark_as_parsed()
+
+
+def pytest_configure(config):
+    """One device and one thread where only tests that need no more are chosen.
+
+    Eight simulated devices deadlock on few cores unless XLA's thread pool is larger than the
+    machine, and both make small programs, as those of a discovery, slower by half. XLA reads
+    these once, when JAX is first used.
+    """
+    alone = config.option.markexpr == "not devices"
+    os.environ["NPROC"] = "1" if alone else "16"
+    if not alone:
+        flags_before = os.environ.get("XLA_FLAGS", "")
+        os.environ["XLA_FLAGS"] = f"{flags_before} --xla_force_host_platform_device_count=8"
 
 
 @pytest.fixture(scope="session")

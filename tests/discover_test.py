@@ -473,21 +473,31 @@ def _as_jax(values):
     return jnp.array(values, dtype=jnp.float32)
 
 
+@pytest.fixture(scope="module")
+def of_nine():
+    """What is found in the nine points as they are."""
+    return _quick(T9, Y9, beams=0, samples=0)
+
+
 @pytest.mark.parametrize("convert", [np.float32, np.float16, _as_jax])
-def test_single_precision_gives_the_same_law(convert):
+def test_single_precision_gives_the_same_law(convert, of_nine):
     """1.2 is meant, not 1.2000000477: the rounding of the data is evidence."""
-    expected = _quick(T9, Y9, beams=0, samples=0)
     values = convert(Y9)
     found = _quick(convert(T9), values, beams=0, samples=0)
     np.testing.assert_array_equal(found.trajectory.y, Y9)
-    assert [c.infix for c in found.candidates] == [c.infix for c in expected.candidates]
-    assert [c.probability for c in found.candidates] == [c.probability for c in expected.candidates]
+    assert [c.infix for c in found.candidates] == [c.infix for c in of_nine.candidates]
+    assert [c.probability for c in found.candidates] == [c.probability for c in of_nine.candidates]
+
+
+@pytest.fixture(scope="module")
+def without_the_network():
+    return _quick(YEAST_TIME, YEAST, beams=0, samples=0)
 
 
 @pytest.mark.parametrize("offset", [1.7e9, -2.1e9])
-def test_times_far_from_zero_change_nothing(offset):
+def test_times_far_from_zero_change_nothing(offset, without_the_network):
     """Seconds since 1970, say: a law does not know the time."""
-    plain, late = (_quick(YEAST_TIME + o, YEAST, beams=0, samples=0) for o in (0.0, offset))
+    plain, late = without_the_network, _quick(YEAST_TIME + offset, YEAST, beams=0, samples=0)
     assert late.best.start_time == offset
     assert late.notes == plain.notes
     for one, other in zip(plain.candidates, late.candidates, strict=True):

@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.devices
+
 ROOT = Path(__file__).parent.parent
 
 

@@ -318,9 +318,23 @@ configs/         paper.py
     ]
 
 
-def test_jax_starts_as_the_tests_need_it():
+def test_ranks_are_not_promoted():
     import jax
 
-    assert jax.device_count() == 8
     with pytest.raises(ValueError, match="rank_promotion"):
         jax.numpy.ones((2, 3)) + jax.numpy.ones((3,))
+
+
+def test_calls_are_checked_against_their_hints():
+    """Shapes across arguments, and types where no hint has an array."""
+    import numpy as np
+    from beartype.roar import BeartypeCallHintViolation
+    from jaxtyping import TypeCheckError
+
+    from nsode_jax.fitting.fit import Origin
+    from nsode_jax.fitting.smoothing import is_clean
+
+    with pytest.raises(TypeCheckError, match="parameters of .*is_clean"):
+        is_clean(np.arange(9.0), np.arange(8.0))
+    with pytest.raises(BeartypeCallHintViolation, match="source"):
+        Origin(3)  # pyright: ignore[reportArgumentType]

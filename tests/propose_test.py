@@ -129,6 +129,7 @@ def test_beams_and_samples_are_united(proposer):
     assert {e for e, _ in other} != {e for e, _ in samples}
 
 
+@pytest.mark.devices
 def test_eight_devices_equal_one(weights, proposer):
     spread = Proposer(*weights, devices=jax.devices())
     assert len(jax.devices()) == 8
@@ -139,6 +140,7 @@ def test_eight_devices_equal_one(weights, proposer):
             np.testing.assert_allclose([p for _, p in a], [p for _, p in b], atol=1e-4)
 
 
+@pytest.mark.devices
 def test_beams_that_the_devices_do_not_divide_are_spread_over_fewer(weights):
     proposer = Proposer(*weights, devices=jax.devices())
     assert proposer._spread(12)[0].mesh.size == 4

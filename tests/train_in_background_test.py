@@ -18,6 +18,8 @@ from nsode_jax.config import from_config_dict
 from nsode_jax.modeling.pretrained import load_pretrained
 from nsode_jax.training import loop
 
+pytestmark = pytest.mark.devices
+
 ROOT = Path(__file__).parent.parent
 SETTINGS = {
     "optimizer": "muon",

@@ -17,6 +17,8 @@ from nsode_jax.training.loss import means
 from nsode_jax.training.parallel import on_each_device, replicate, shard, unreplicate
 from nsode_jax.training.step import batch_sums, init_state, make_train_step
 
+pytestmark = pytest.mark.devices
+
 MODEL = Model(from_config_dict(smoke.get_config()).model)
 PLAIN = TrainingConfig(warmup_steps=0, learning_rate=0.01)
 SKIPPING = dataclasses.replace(PLAIN, ema_decay=0.5, max_gradient_norm=100.0)

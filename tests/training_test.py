@@ -25,6 +25,8 @@ from nsode_jax.training.logging import RunLogger
 from nsode_jax.training.run_config import ModelChanged, TrainingChanged
 from nsode_jax.training.validation import BestValidation
 
+pytestmark = pytest.mark.devices
+
 CONFIG = from_config_dict(smoke.get_config())
 
 
