@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from nsode_jax.dynamics.dop853_system import Inputs
 from nsode_jax.dynamics.system import System, measured_inputs
-from nsode_jax.fitting.smoothing import smooth_curve
+from nsode_jax.fitting.smoothing import SmoothCurve, smooth_curves
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -53,18 +53,17 @@ class Run:
         return weights / np.sqrt(np.mean(weights**2, axis=0))
 
     @functools.cached_property
-    def _curves(self) -> list:
-        columns = zip(self.y.T, self.weights.T, strict=True)
-        return [smooth_curve(self.t, column, weights) for column, weights in columns]
+    def _curves(self) -> list[SmoothCurve]:
+        return smooth_curves(self.t, self.y, self.weights)
 
     @property
     def noise(self) -> Float[np.ndarray, " observed"]:
         """How far the values are from the curves through them, weighted, in units of y."""
-        return np.array([noise for _, noise in self._curves])
+        return np.array([curve.noise for curve in self._curves])
 
     def states(self, t: Float[np.ndarray, " time"], order: int) -> Float[np.ndarray, "states time"]:
         """Smoothed quantities, and their velocities in a system of second order."""
-        return np.stack([curve(t, degree) for degree in range(order) for curve, _ in self._curves])
+        return np.stack([curve(t, degree) for degree in range(order) for curve in self._curves])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
