@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -24,6 +24,9 @@ _CLEAN = 1e-3
 
 _CLEAN_NEIGHBOURS = 1e-4
 """Likewise, for the deviations of values from their neighbours."""
+
+_MUCH_BETTER = 0.5
+"""Share of the squared errors of neighbours at which a smooth curve foretells much better."""
 
 _BEGINNINGS = (0.1, 0.02)
 """Shares of all time within which a beginning may be steep."""
@@ -50,11 +53,13 @@ class SmoothCurve:
     Attributes:
       spline: the curve over what its clock shows.
       noise: root mean square of what it leaves, weighted, or would be wrong by, in units of y.
+      square_error: mean square, weighted, of its errors in foretelling a value left out.
       clock: an increasing function of time.
     """
 
     spline: BSpline | CubicSpline
     noise: float
+    square_error: float
     clock: PchipInterpolator | None = None
 
     def __call__(self, t: _Times, degree: int = 0) -> _Times:
@@ -80,9 +85,9 @@ def smooth_curves(
       y: values.
       weights: what residuals are multiplied by, of mean square 1; None for ones.
     """
-    exact = {k: curve for k, column in enumerate(y.T) if (curve := _interpolant(t, column))}
-    curves = exact | _smoothed(t, y, weights, exact)
-    return [curves[k] for k in range(y.shape[1])]
+    counts = np.ones_like(y) if weights is None else weights
+    columns = zip(y.T, counts.T, _smoothed(t, y, counts), strict=True)
+    return [_interpolant(t, *column) or column[-1] for column in columns]
 
 
 def monotone_curve(
@@ -95,12 +100,13 @@ def monotone_curve(
     Solutions of a scalar autonomous ODE are monotone, so wiggles are noise. Residuals are
     multiplied by the weights, if there are any.
     """
-    curve = _smoothed(t, y[:, None], None if weights is None else weights[:, None], {})[0]
-    if curve.noise <= _CLEAN * y.std():  # Interpolation is more exact.
-        curve = CubicSpline(t, y)
+    counts = np.ones_like(y) if weights is None else weights
+    (curve,) = _smoothed(t, y[:, None], counts[:, None])
+    exact = curve.noise <= _CLEAN * y.std()  # Interpolation is better then.
+    through = CubicSpline(t, y) if exact else curve
 
     def evaluate(times: np.ndarray) -> np.ndarray:
-        raw = np.clip(curve(times), y.min(), y.max())
+        raw = np.clip(through(times), y.min(), y.max())
         both = [isotonic_regression(raw, increasing=up).x for up in (True, False)]
         return min(both, key=lambda x: float(np.sum((x - raw) ** 2)))
 
@@ -119,39 +125,49 @@ def is_clean(t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"]) -> bo
 
 
 def _interpolant(
-    t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"]
+    t: Float[np.ndarray, " time"],
+    y: Float[np.ndarray, " time"],
+    weights: Float[np.ndarray, " time"],
+    smooth: SmoothCurve,
 ) -> SmoothCurve | None:
-    """The curve through exact data; None through noisy ones."""
+    """The curve through exact data; None through noisy ones, which the smooth one serves.
+
+    Data are exact where most values are what their neighbours foretell, unless a curve that
+    leaves noise foretells them all much better: the noise may grow with the values, and most
+    of these be small.
+    """
     halves = [half for half in (2, 3, 4) if t.size > 4 * half]
-    errors = {half: float(np.median(np.abs(_left_out_errors(t, y, half)))) for half in halves}
-    half, error = min(errors.items(), key=lambda item: item[1], default=(2, math.inf))
-    if _TYPICAL * error > _CLEAN * y.std():
+    errors = {half: _left_out_errors(t, y, half) for half in halves}
+    typical = {half: _TYPICAL * float(np.median(np.abs(found))) for half, found in errors.items()}
+    half, noise = min(typical.items(), key=lambda item: item[1], default=(2, math.inf))
+    clean = _CLEAN * float(y.std())
+    if noise > clean:
         return None
-    return SmoothCurve(make_interp_spline(t, y, k=2 * half - 1), _TYPICAL * error)
+    square = float(np.mean((weights[half:-half] * errors[half]) ** 2))
+    if smooth.noise > clean and smooth.square_error < _MUCH_BETTER * square:
+        return None
+    return SmoothCurve(make_interp_spline(t, y, k=2 * half - 1), noise, square)
 
 
 def _smoothed(
     t: Float[np.ndarray, " time"],
     y: Float[np.ndarray, "time quantities"],
-    weights: Float[np.ndarray, "time quantities"] | None,
-    known: Mapping[int, SmoothCurve],
-) -> dict[int, SmoothCurve]:
-    """Curves through the other quantities; those that are known tell how fast things move."""
-    counts = np.ones_like(y) if weights is None else weights
-    best: dict[int, tuple[float, SmoothCurve]] = {}
+    weights: Float[np.ndarray, "time quantities"],
+) -> list[SmoothCurve]:
+    """A smoothing spline for each quantity, in the clock that foretells its values best."""
+    columns = list(zip(y.T, weights.T, strict=True))
+    found: list[SmoothCurve] = []
 
-    def try_clocks(clocks: Iterable[PchipInterpolator]) -> None:
-        for clock in clocks:
-            for k in set(range(y.shape[1])) - known.keys():
-                curve, error = _in_clock(clock, t, y[:, k], counts[:, k])
-                if k not in best or error < best[k][0]:
-                    best[k] = error, curve
+    def look_at(clock: PchipInterpolator) -> None:
+        tried = [_in_clock(clock, t, *column) for column in columns]
+        pairs = zip(found or tried, tried, strict=True)
+        found[:] = [min(pair, key=lambda curve: curve.square_error) for pair in pairs]
 
-    try_clocks(_clocks_of_beginnings(t))
-    for _ in range(_ROUNDS if best else 0):
-        curves = [curve for _, curve in best.values()]
-        try_clocks([_clock_of_curves(t, [*curves, *known.values()])])
-    return {k: curve for k, (_, curve) in best.items()}
+    for clock in _clocks_of_beginnings(t):
+        look_at(clock)
+    for _ in range(_ROUNDS):
+        look_at(_clock_of_curves(t, found))
+    return found
 
 
 def _in_clock(
@@ -159,13 +175,14 @@ def _in_clock(
     t: Float[np.ndarray, " time"],
     y: Float[np.ndarray, " time"],
     weights: Float[np.ndarray, " time"],
-) -> tuple[SmoothCurve, float]:
-    """The smoothing spline in the time of a clock, and its error of foretelling."""
+) -> SmoothCurve:
+    """The smoothing spline in the time of a clock."""
     shown, level, size = clock(t), y.mean(), y.std() or 1.0
-    values, error = smoothing_spline(shown, (y - level) / size, weights)
+    values, square = smoothing_spline(shown, (y - level) / size, weights)
     values = level + size * values
     left = float(np.sqrt(np.mean((weights * (y - values)) ** 2)))
-    return SmoothCurve(CubicSpline(shown, values, bc_type="natural"), left, clock), error
+    spline = CubicSpline(shown, values, bc_type="natural")
+    return SmoothCurve(spline, left, size**2 * square, clock)
 
 
 def _clocks_of_beginnings(t: Float[np.ndarray, " time"]) -> Iterator[PchipInterpolator]:
