@@ -12,7 +12,7 @@ import numpy as np
 
 from nsode_jax.discovery.pipeline import DiscoveryError
 from nsode_jax.discovery.runs import read_runs
-from nsode_jax.discovery.weighting import weighted_system
+from nsode_jax.discovery.weighting import weighted_system, with_expected_noise
 from nsode_jax.fitting.components import component_forms
 from nsode_jax.fitting.observations import Observations
 from nsode_jax.fitting.progress import Progress, silent
@@ -146,7 +146,8 @@ def _searched(
     Equations are searched along smooth curves through the data and, where there is noise, along
     the solution of the best system again, until no other comes first.
     """
-    search, tried, notes = SystemSearch(data, work.combine), list(own), []
+    search = SystemSearch(with_expected_noise(data), work.combine)
+    tried, notes = list(own), []
     ranked, best, unsolved = [], None, set()
     for left in reversed(range(_PASSES)):
         forms = component_forms(search.data, best)
@@ -160,14 +161,11 @@ def _searched(
             break
         before, best = best, ranked[0][0]
         seen = None if notes else weighted_system(search.data, best)
-        if seen is not None:
+        notes += seen[1] if seen else ()
+        if seen is not None and seen[0] is not search.data:
             search, best = SystemSearch(seen[0], work.combine), None
             tried += [OwnSystem.of(fit.laws, fit.origins) for fit, _ in ranked[:_CARRIED]]
-            notes.append(
-                f"The noise of {' and '.join(seen[1])} grows with the values; values count by "
-                "their precision, and so they do in R2."
-            )
-        elif not _is_noisy(data) or (before is not None and best.key == before.key):
+        elif not _is_noisy(search.data) or (before is not None and best.key == before.key):
             break
     for each in own:
         if each.text in unsolved:

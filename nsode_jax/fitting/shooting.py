@@ -246,7 +246,9 @@ class _Problem:
         if states is None:
             states = np.array([s.run.states(s.t[:1], order)[:, 0] for s in self.segments])
         self.start_states = states
-        self.state_size = np.maximum(data.state_size, 1e-12)
+        self.state_size = data.state_size
+        self.resolution = np.array([data.resolution(s.run) for s in self.segments])
+        self.start_size = np.hypot(states, self.resolution)
         self.scale = np.abs(self.values[self.free])
         self.scale[self.scale == 0.0] = 1.0
         self.size = sum(segment.y.size for segment in self.segments)
@@ -259,7 +261,7 @@ class _Problem:
 
     def start(self) -> Float[np.ndarray, " parameters"]:
         constants = self.values[self.free] / self.scale
-        return np.concatenate([constants, (self.start_states / self.state_size).ravel()])
+        return np.concatenate([constants, (self.start_states / self.start_size).ravel()])
 
     def constants(self, parameters: Float[np.ndarray, " parameters"]) -> np.ndarray:
         values = self.values.copy()
@@ -278,7 +280,7 @@ class _Problem:
 
     def states(self, parameters: Float[np.ndarray, " parameters"]) -> np.ndarray:
         states = parameters[self.free.size :].reshape(self.start_states.shape)
-        return states * self.state_size
+        return states * self.start_size
 
     def laws(self, parameters: Float[np.ndarray, " parameters"]) -> tuple[Expression, ...]:
         values, laws, start = self.constants(parameters), [], 0
@@ -354,10 +356,12 @@ class _Problem:
                 moved[i] += _STEP
                 memories[1 + i] = self._memory(moved)
         found = []
-        for segment, y0 in zip(self.segments, states, strict=True):
+        for segment, y0, size, level in zip(
+            self.segments, states, self.start_size, self.resolution, strict=True
+        ):
             starts = np.repeat(y0[None], copies, axis=0)
             if derivatives:
-                starts[1 + number :] += _STEP * np.diag(self.state_size)
+                starts[1 + number :] += _STEP * np.diag(size)
             if self.work <= 0:
                 raise _BudgetSpent
             solved = dop853_system.integrate(
@@ -367,7 +371,7 @@ class _Problem:
                 segment.t,
                 segment.run.inputs,
                 rtol=_TOLERANCE,
-                atol=_TOLERANCE * self.state_size,
+                atol=_TOLERANCE * level,
                 limit=_FAR * self.state_size,
                 max_steps=_MAX_STEPS,
             )

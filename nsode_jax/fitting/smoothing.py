@@ -17,6 +17,7 @@ from jaxtyping import Float
 from scipy.interpolate import BSpline, CubicSpline, PchipInterpolator, make_interp_spline
 from scipy.optimize import isotonic_regression
 
+from nsode_jax.fitting.noise_scale import LINEAR, NoiseScale
 from nsode_jax.fitting.splines import lagrange_weights, smoothing_spline
 
 _CLEAN = 1e-3
@@ -54,26 +55,31 @@ class SmoothCurve:
       spline: the curve over what its clock shows.
       noise: root mean square of what it leaves, weighted, or would be wrong by, in units of y.
       square_error: mean square, weighted, of its errors in foretelling a value left out.
-      clock: an increasing function of time.
+      clock: an increasing function of time; the time itself, if left out.
+      scale: in which the spline has the values.
     """
 
     spline: BSpline | CubicSpline
     noise: float
     square_error: float
     clock: PchipInterpolator | None = None
+    scale: NoiseScale = LINEAR
 
     def __call__(self, t: _Times, degree: int = 0) -> _Times:
         """The curve, or its first derivative, at some times."""
-        if self.clock is None:
-            return self.spline(t, degree)
-        speed = self.clock(t, 1) if degree else 1.0
-        return self.spline(self.clock(t), degree) * speed
+        shown = t if self.clock is None else self.clock(t)
+        y = self.scale.inverse(self.spline(shown))
+        if not degree:
+            return y
+        speed = 1.0 if self.clock is None else self.clock(t, 1)
+        return self.spline(shown, 1) * speed / self.scale.slope(y)
 
 
 def smooth_curves(
     t: Float[np.ndarray, " time"],
     y: Float[np.ndarray, "time quantities"],
     weights: Float[np.ndarray, "time quantities"] | None = None,
+    scales: Sequence[NoiseScale] = (),
 ) -> list[SmoothCurve]:
     """A curve through each of some quantities that may rise and fall.
 
@@ -84,10 +90,18 @@ def smooth_curves(
       t: increasing times, at least 4.
       y: values.
       weights: what residuals are multiplied by, of mean square 1; None for ones.
+      scales: in which they are smooth and alike noisy, one for each; those of y, if left out.
     """
-    counts = np.ones_like(y) if weights is None else weights
-    columns = zip(y.T, counts.T, _smoothed(t, y, counts), strict=True)
-    return [_interpolant(t, *column) or column[-1] for column in columns]
+    scales = scales or [LINEAR] * y.shape[1]
+    z, precision = np.empty_like(y), np.ones_like(y) if weights is None else weights.copy()
+    for k, scale in enumerate(scales):
+        z[:, k] = scale.forward(y[:, k])
+        precision[:, k] /= scale.slope(y[:, k])
+    found = _smoothed(t, z, precision)
+    for k, (curve, scale) in enumerate(zip(found, scales, strict=True)):
+        better = _interpolant(t, z[:, k], precision[:, k], curve)
+        found[k] = dataclasses.replace(better or curve, scale=scale)
+    return found
 
 
 def monotone_curve(
@@ -143,10 +157,11 @@ def _interpolant(
     clean = _CLEAN * float(y.std())
     if noise > clean:
         return None
+    precision = float(np.sqrt(np.mean(weights**2)))
     square = float(np.mean((weights[half:-half] * errors[half]) ** 2))
-    if smooth.noise > clean and smooth.square_error < _MUCH_BETTER * square:
+    if smooth.noise > precision * clean and smooth.square_error < _MUCH_BETTER * square:
         return None
-    return SmoothCurve(make_interp_spline(t, y, k=2 * half - 1), noise, square)
+    return SmoothCurve(make_interp_spline(t, y, k=2 * half - 1), precision * noise, square)
 
 
 def _smoothed(
@@ -182,7 +197,7 @@ def _in_clock(
     values = level + size * values
     left = float(np.sqrt(np.mean((weights * (y - values)) ** 2)))
     spline = CubicSpline(shown, values, bc_type="natural")
-    return SmoothCurve(spline, left, size**2 * square, clock)
+    return SmoothCurve(spline, left, float(np.mean(weights**2)) * size**2 * square, clock)
 
 
 def _clocks_of_beginnings(t: Float[np.ndarray, " time"]) -> Iterator[PchipInterpolator]:
