@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from nsode_jax.dynamics import dop853_system
 from nsode_jax.dynamics.stack_machine import Program
 from nsode_jax.expressions.constants import exponent_constants, is_plain, structure
-from nsode_jax.expressions.expression import Expression, ExpressionError
+from nsode_jax.expressions.expression import Expression, ExpressionError, Skeleton
 from nsode_jax.expressions.operators import UNIT
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.minpack import minimized, root_of_inverse
@@ -197,6 +197,15 @@ def covariance(
     return variance * spread @ spread.T
 
 
+def laws_with_constants(
+    skeletons: Sequence[Skeleton], values: Float[np.ndarray, " constants"]
+) -> tuple[Expression, ...]:
+    """Laws with new constants, those of all laws one after the other."""
+    ends = np.cumsum([skeleton.num_constants for skeleton in skeletons])[:-1]
+    parts = np.split(values, ends)
+    return tuple(one.with_constants(part) for one, part in zip(skeletons, parts, strict=True))
+
+
 class _BudgetSpent(Exception):
     """The fit has used up its steps of the solver."""
 
@@ -283,11 +292,7 @@ class _Problem:
         return states * self.start_size
 
     def laws(self, parameters: Float[np.ndarray, " parameters"]) -> tuple[Expression, ...]:
-        values, laws, start = self.constants(parameters), [], 0
-        for skeleton in self.skeletons:
-            laws.append(skeleton.with_constants(values[start : start + skeleton.num_constants]))
-            start += skeleton.num_constants
-        return tuple(laws)
+        return laws_with_constants(self.skeletons, self.constants(parameters))
 
     # --- residuals -----------------------------------------------------------
 

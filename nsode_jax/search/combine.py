@@ -14,11 +14,19 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
+
 from nsode_jax.expressions.constants import structure
 from nsode_jax.expressions.summands import summands
 from nsode_jax.fitting.observations import Observations
 from nsode_jax.fitting.progress import Progress
-from nsode_jax.fitting.shooting import SystemFit, fit_system, refitted
+from nsode_jax.fitting.shooting import (
+    SystemFit,
+    covariance,
+    fit_system,
+    laws_with_constants,
+    refitted,
+)
 from nsode_jax.fitting.stages import fit_in_stages
 from nsode_jax.fitting.trajectory_fitting import FULL, NO_FIT, ROUGH
 from nsode_jax.search.equations import PRECISIONS, score_at
@@ -34,6 +42,9 @@ _CHANGED = 2
 
 _MOST_OWN = 16
 """Combinations of constants that a system of the user's own is fitted from."""
+
+_NEAR_ONE, _WITHIN = 0.25, 2.5
+"""Constants that may be 1: no farther from it than so much, and so many standard errors."""
 
 _HOPELESS = 0.3
 """Relative residual of a solution from which no single shooting recovers by itself."""
@@ -112,7 +123,8 @@ class SystemSearch:
                 break
         for key in self.best(self.config.fitted):
             self.polish(key)
-            self.share(key)
+            for each in (key, self.round(key)):
+                self.share(each)
         ranked = [(self.fits[key], self.scores[key]) for key in self.best(len(self.fits))]
         return [(fit, score) for fit, score in ranked if not fit.diverged]
 
@@ -153,6 +165,29 @@ class SystemSearch:
             fit = self.fits[key]
             tied = refitted(self.data, fit, FULL, (*fit.ties, shared.tie))
             self._keep(key, tied)
+
+    def round(self, key: tuple[str, ...]) -> tuple[str, ...]:
+        """Takes constants that may well be 1 to be that where it pays; the system's key then."""
+        fit = self.fits[key]
+        known = None if fit.diverged else covariance(self.data, fit)
+        if known is None:
+            return key
+        values = np.concatenate([law.constants for law in fit.laws])
+        away, errors = np.abs(np.abs(values) - 1.0), np.sqrt(np.diag(known))
+        near = np.flatnonzero((away < _NEAR_ONE) & (away < _WITHIN * errors))
+        best = key
+        for place in sorted(near, key=lambda i: away[i] / errors[i]):
+            rounded = values.copy()
+            rounded[place] = np.sign(values[place])
+            changed = laws_with_constants([law.skeleton for law in fit.laws], rounded)
+            laws = tuple(law for one in changed if (law := canonical_or_none(one)) is not None)
+            if len(laws) < len(changed):
+                continue
+            there = tuple(structure(law) for law in laws)
+            self._keep(there, refitted(self.data, dataclasses.replace(fit, laws=laws), FULL, ()))
+            if self.scores[there] < self.scores[best]:
+                best, values = there, rounded
+        return best
 
     def change(self, key: tuple[str, ...]) -> bool:
         """Tries the best system with one equation shorter or replaced; whether one is better."""
