@@ -8,13 +8,11 @@ report to the folder; without --out only a picture of the data and the best law.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
-from types import ModuleType
 
-from nsode_jax.console import each, own_constants, scalar, system
-from nsode_jax.console.arguments import PROGRAM, InputError, is_system, parse
+from nsode_jax.console.arguments import PROGRAM, InputError, parse
+from nsode_jax.console.commands import command_of
 from nsode_jax.dynamics.trajectory import TrajectoryError
 
 
@@ -31,22 +29,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             reconfigure(errors="backslashreplace")
     try:
         options = parse(argv)
-        return _command(options).run(options)
+        return command_of(options).run(options)
     except (InputError, TrajectoryError) as error:
         print(f"{PROGRAM}: error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"{PROGRAM}: stopped", file=sys.stderr)
         return 130
-
-
-def _command(options: argparse.Namespace) -> ModuleType:
-    """The command for what is asked."""
-    if options.each:
-        return each
-    if options.constants == "own" or options.form is not None:
-        return own_constants
-    return system if is_system(options) else scalar
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import urllib.request
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parent.parent
@@ -131,6 +132,21 @@ class Browser:
 
         until(pressed)
 
+    def tick(self, words):
+        """One of several choices, or a switch."""
+
+        def ticked():
+            for element in self.all(".q-radio, .q-checkbox"):
+                if words in element.text and element.is_displayed():
+                    self.driver.execute_script(
+                        "arguments[0].scrollIntoView({block: 'center'})", element
+                    )
+                    element.click()
+                    return True
+            return False
+
+        until(ticked)
+
     def upload(self, path):
         self.find("input[type=file]").send_keys(str(path))
 
@@ -242,6 +258,78 @@ def test_coupled_quantities_from_pasted_cells(browser):
     until(lambda: browser.text(".law") != before)
     browser.driver.set_window_size(420, 900)
     browser.shot("narrow")
+
+
+def test_many_series_have_constants_of_their_own(browser, tmp_path):
+    t = np.linspace(0.0, 12.0, 20)
+    rows = [f"{name},{time},{1.5 / (1 + 29 * np.exp(-rate * time)):.5f}"
+            for name, rate in (("wild type", 0.6), ("mutant", 0.9), ("<i>", 1.2))
+            for time in t]  # fmt: skip
+    plate = tmp_path / "plate.csv"
+    plate.write_text("\n".join(["strain,hours,OD", *rows]))
+    browser.open()
+    browser.upload(plate)
+    until(lambda: browser.text(".read") == "60 points of OD over hours from 0 to 12, 3 series")
+    browser.tick("constants of its own in each series")
+    browser.press("fast")
+    browser.press("Find the law")
+    until(lambda: len(browser.pictures()) == 2)
+    assert browser.pictures()[0][1] == "Every series and its solution"
+    details = browser.text(".details")
+    assert "carrying capacity" in details and "wild type" in details and "<i>" in details
+    assert not browser.all(".slider-c0")
+    browser.press("Python")
+    until(lambda: "'mutant': (" in browser.text(".python"))
+    browser.press("Report")
+    assert browser.text(".command").startswith("nsode-discover plate.csv --time=hours --value=OD")
+    browser.press("Report, pictures and numbers (ZIP)")
+    with zipfile.ZipFile(browser.downloaded("plate_law.zip")) as files:
+        assert "constants.csv" in files.namelist()
+    browser.shot("plate")
+
+
+def test_positions_and_what_does_not_go_together(browser, tmp_path):
+    t = np.linspace(0.0, 12.0, 80)
+    y = np.exp(-0.1 * t) * np.cos(2 * t)
+    rows = [f"{a:.4f},{b:.6f},0.01" for a, b in zip(t, y, strict=True)]
+    spring = tmp_path / "spring.csv"
+    spring.write_text("\n".join(["time,x,x_sd", *rows]))
+    browser.open()
+    browser.upload(spring)
+    # The errors are seen, and do not go with accelerations.
+    until(lambda: "errors x_sd" in browser.text(".more"))
+    browser.tick("second order")
+    until(lambda: browser.text(".problem"))
+    assert browser.text(".problem") == (
+        "“errors of measurement” is for one quantity with dy/dt = f(y) only; leave it out"
+    )
+    browser.find(".errors .q-chip__icon--remove").click()
+    until(lambda: browser.text(".read") == "80 points of x over time")
+    browser.press("fast")
+    browser.press("Find the law")
+    until(lambda: len(browser.pictures()) == 2)
+    assert "v is dx/dt" in browser.text(".law")
+    assert "stable focus" in browser.text(".details")
+    before = browser.text(".law")
+    browser.slide("c1", 0.7)
+    until(lambda: browser.text(".law") != before)
+    browser.shot("spring")
+
+
+def test_wells_of_a_plate_and_an_example(browser, tmp_path):
+    t = np.linspace(0.0, 5.0, 9)
+    names = [f"{row}{column}" for row in "ABCD" for column in range(1, 4)]
+    table = np.column_stack([t, *(np.exp(-0.1 * k * t) for k in range(1, 13))])
+    wells = tmp_path / "wells.csv"
+    header = ",".join(["time", *names])
+    np.savetxt(wells, table, delimiter=",", header=header, comments="", fmt="%.5f")
+    browser.open()
+    browser.upload(wells)
+    until(lambda: browser.text(".read").endswith(", 12 series"))
+    until(lambda: "12 columns" in browser.text(".values"))
+    browser.shot("wells")
+    browser.press("Hares and lynxes")
+    until(lambda: browser.text(".read") == "21 points of hare, lynx over year")
 
 
 def test_points_can_be_drawn_and_a_search_stopped(browser):

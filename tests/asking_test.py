@@ -2,18 +2,31 @@
 
 import gzip
 import io
+import shlex
 import zipfile
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from nsode_jax.app.asking import LARGEST, MOST_UNPACKED, Asked, Table, time_and_value, what_was_read
+from nsode_jax.app.asking import (
+    CONTROLS,
+    LARGEST,
+    MOST_UNPACKED,
+    Asked,
+    Table,
+    in_words_of_the_page,
+    time_and_value,
+    what_was_read,
+)
+from nsode_jax.console.arguments import InputError, parse
+from nsode_jax.console.commands import command_of
 from nsode_jax.discover import main
 from nsode_jax.dynamics.trajectory import TrajectoryError
 from nsode_jax.tables.files import Contents
 from nsode_jax.tables.quantities import Quantities
 
+NOISY = [f"{t},{np.exp(-0.1 * t):.6f},{0.01 * (1 + t)},{np.cos(t)}" for t in range(20)]
 LINES = [f"{t},{np.exp(-0.1 * t):.6f},{np.cos(t):.6f},{t**2}" for t in range(20)]
 
 
@@ -36,7 +49,7 @@ def test_several_columns_are_quantities_or_replicates():
     read = table("\n".join(["t,a,b,c", *LINES]))
     coupled = Asked("t", ("a", "b"))
     quantities = read.read(coupled)
-    assert coupled.is_system and isinstance(quantities, Quantities)
+    assert isinstance(quantities, Quantities)
     assert quantities.names == ("a", "b") and quantities.values[0].shape == (20, 2)
     assert what_was_read(quantities) == "20 points of a, b over t"
     assert time_and_value(quantities) == ("t", "y")
@@ -48,9 +61,91 @@ def test_series_are_told_apart():
     labelled = [f"{line},{'ab'[row % 2]}" for row, line in enumerate(LINES)]
     read = table("\n".join(["t,a,b,c,well", *labelled]))
     with pytest.raises(TrajectoryError, match="--series well"):
-        read.read(read.guess())
-    assert read.read(Asked("t", ("a",), series="well")).labels == ("a", "b")
+        read.read(Asked("t", ("a",)))
+    assert read.guess() == Asked("t", ("a",), series="well")
+    assert read.read(read.guess()).labels == ("a", "b")
     assert len(read.read(Asked("t", ("a", "b"), series="well")).times) == 2
+
+
+def test_all_columns_of_values_can_be_taken():
+    read = table("\n".join(["t,y,y_sd,stimulus", *NOISY]))
+    assert read.all_values(Asked("t", errors=("y_sd",))) == ("y",)
+    read = table("\n".join(["t,a,b,c", *LINES]))
+    assert read.all_values(Asked("t", ("a",), inputs=("c",))) == ("a", "b")
+
+
+def test_roles_are_guessed():
+    read = table("\n".join(["t,y,y_sd,stimulus", *NOISY]))
+    assert read.guess() == Asked("t", ("y",), inputs=("stimulus",))
+    read = table("\n".join(["t,y,y_sd,z", *NOISY]))
+    assert read.guess() == Asked("t", ("y",), errors=("y_sd",))
+    assert read.read(read.guess()).trajectories[0].errors is not None
+    assert read.errors_of(Asked("t", ("y", "z"))) == read.errors_of(Asked("t", ("z",))) == ()
+    # A number would be an error itself.
+    assert table("\n".join(["t,y,sd,sd", *NOISY])).guess().errors == ()
+
+
+def test_what_is_asked_is_what_the_command_is_asked():
+    asked = Asked("t", ("a", "b"), "well", inputs=("c",), explicit_time=True, second_order=True)
+    given = "x --time t --value a,b --series well --input c --explicit-time --order 2".split()
+    assert asked.options("x") == parse(given)
+    asked = Asked(
+        "t", ("a", "b"), replicates=True, own_constants=True, errors=("c",), effort="fast"
+    )
+    given = "x --time t --value a,b --replicates --constants own --sigma c --effort fast".split()
+    assert asked.options("x") == parse(given)
+    assert parse(shlex.split(asked.command("x"))[1:]) == asked.options("x")
+    # What does not show is not asked for.
+    alone = Asked("t", ("a",), replicates=True, own_constants=True)
+    assert alone.options("x") == parse(["x", "--time", "t", "--value", "a"])
+    assert Asked("--time", ("-x",)).options("x").value == "-x"
+
+
+def test_inputs_and_options_of_systems_are_read():
+    read = table("\n".join(["t,a,b,c", *LINES]))
+    driven = read.read(Asked("t", ("a",), inputs=("b", "c"), second_order=True))
+    assert driven.names == ("a",) and driven.input_names == ("b", "c")
+    assert driven.values[0].shape == (20, 1) and driven.inputs[0].shape == (20, 2)
+    assert what_was_read(driven) == "20 points of a over t, with the inputs b, c"
+    own = Asked("t", ("a", "b"), replicates=True, own_constants=True)
+    assert read.read(own).labels == ("a", "b")
+    assert command_of(own.options("x")).__name__.endswith("own_constants")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        Asked("t", ("a", "b"), replicates=True, explicit_time=True),
+        Asked("t", ("a", "b"), errors=("c",)),
+        Asked("t", ("a",), errors=("c",), second_order=True),
+        Asked("t", ("a",), inputs=("a",)),
+        Asked("t", ("a",), errors=("a",)),
+        Asked("t", (), explicit_time=True),
+        Asked("t", ("a", "b"), replicates=True, own_constants=True, second_order=True),
+        Asked("t", ("a", "b"), series="well", own_constants=True),
+    ],
+)
+def test_what_does_not_go_together_is_answered_as_by_the_command(
+    asked, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    text = "\n".join(["t,a,b,c,well", *(f"{line},x" for line in LINES)])
+    (tmp_path / "data.csv").write_text(text)
+    monkeypatch.setattr("nsode_jax.discover.parse", lambda argv: asked.options("data.csv"))
+    assert main(["data.csv"]) == 2
+    said = capsys.readouterr().err.removeprefix("nsode_jax.discover: error: ")
+    with pytest.raises((TrajectoryError, InputError)) as raised:
+        table(text).read(asked)
+    assert str(raised.value) == said.rstrip("\n")
+    assert "--" not in in_words_of_the_page(str(raised.value))
+
+
+def test_options_have_the_names_of_their_controls():
+    said = in_words_of_the_page("--order 2 and --constants own; --series-x, --valued --value a")
+    assert said == (
+        f"“{CONTROLS['--order 2']}” and “{CONTROLS['--constants own']}”; "
+        "--series-x, --valued “values” a"
+    )
 
 
 @pytest.mark.parametrize(

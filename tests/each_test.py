@@ -137,6 +137,7 @@ def test_other_options_are_noticed(tmp_path, monkeypatch, changed):
         (["--order", "2"], "--order 2 does not go with --each"),
         (["--explicit-time"], "--explicit-time does not go with --each"),
         (["--constants", "own"], "--constants own does not go with --each"),
+        (["--value", "t,y"], "--each is for one quantity"),
         (["--try", "0.5*("], "'0.5*(' is no law"),
         ([], "--each takes several series"),
     ],

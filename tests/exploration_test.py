@@ -1,14 +1,20 @@
 """What is seen of a law whose constants are moved."""
 
 import base64
+import dataclasses
 import re
 
+import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from observing import PREY, discovered, logistic_discovery, prey_discovery
+from observing import PREY, discovered, logistic_discovery, plate_discovery, prey_discovery
+from scipy.integrate import solve_ivp
 
 from nsode_jax.dynamics.system import System
-from nsode_jax.reporting.exploration import START, Exploration
+from nsode_jax.reporting.exploration import START
+from nsode_jax.reporting.form_exploration import FormExploration
+from nsode_jax.reporting.law_exploration import LawExploration
+from nsode_jax.reporting.system_exploration import SystemExploration
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +31,7 @@ def pictures(exploration):
 
 def test_a_law_as_it_was_fitted():
     found = logistic_discovery(notes=("Mind <the> gap.",))
-    seen = Exploration(found, "hours", "mass [g]")
+    seen = LawExploration(found, "hours", "mass [g]")
     assert seen.shown.best is found.best and not seen.is_moved
     assert seen.names == "dy/dt = c0*y + c1*y**2"
     assert "R² = 0.999" in seen.law_html()
@@ -43,7 +49,7 @@ def test_a_law_as_it_was_fitted():
 
 
 def test_sliders_reach_to_either_side():
-    seen = Exploration(logistic_discovery())
+    seen = LawExploration(logistic_discovery())
     assert [slider.name for slider in seen.sliders] == ["c0", "c1", START]
     for slider in seen.sliders:
         assert slider.low < slider.value < slider.high
@@ -51,7 +57,7 @@ def test_sliders_reach_to_either_side():
 
 
 def test_everything_follows_a_moved_constant():
-    seen = Exploration(logistic_discovery())
+    seen = LawExploration(logistic_discovery())
     before, details = seen.law_html(), seen.details_html()
     seen.move(c0=1.2)
     seen.move(**{START: 0.2})
@@ -67,7 +73,7 @@ def test_everything_follows_a_moved_constant():
 
 
 def test_a_constant_moved_back_is_not_moved():
-    seen = Exploration(logistic_discovery())
+    seen = LawExploration(logistic_discovery())
     fitted = seen.sliders[1].value
     seen.move(c1=2.0)
     seen.move(c1=fitted)
@@ -75,14 +81,14 @@ def test_a_constant_moved_back_is_not_moved():
 
 
 def test_there_may_be_no_solution():
-    seen = Exploration(logistic_discovery())
+    seen = LawExploration(logistic_discovery())
     seen.move(c0=50.0, c1=5.0)
     assert "there is no solution" in seen.law_html()
     assert len(list(pictures(seen))) == 2
 
 
 def test_another_candidate():
-    seen = Exploration(logistic_discovery())
+    seen = LawExploration(logistic_discovery())
     seen.move(c0=1.2)
     seen.choose(1)
     assert seen.names == "dy/dt = c0*y" and not seen.is_moved
@@ -92,11 +98,11 @@ def test_another_candidate():
 
 def test_an_unknown_slider_is_refused():
     with pytest.raises(KeyError, match="no constant c7"):
-        Exploration(logistic_discovery()).move(c7=1.0)
+        LawExploration(logistic_discovery()).move(c7=1.0)
 
 
 def test_a_system(prey):
-    seen = Exploration(prey, "years")
+    seen = SystemExploration(prey, "years")
     assert len(seen.names.splitlines()) == 2 and seen.names.count("c3") == 1
     assert [slider.name for slider in seen.sliders] == ["c0", "c1", "c2", "c3"]
     assert_allclose([slider.value for slider in seen.sliders], prey.best.constants)
@@ -110,7 +116,7 @@ def test_a_system(prey):
 
 
 def test_a_moved_system(prey):
-    seen = Exploration(prey)
+    seen = SystemExploration(prey)
     seen.move(c3=1.1 * prey.best.constants[3])
     assert seen.shown.best.constants[:3] == prey.best.constants[:3]
     assert seen.shown.best.r2 < prey.best.r2
@@ -119,7 +125,7 @@ def test_a_moved_system(prey):
 
 def test_the_second_law_of_a_system_may_have_a_square():
     found = discovered(System(("a", "b")), ("-0.5*a", "0.3*a**2 - 0.4*b"), (1.0, 0.5))
-    seen = Exploration(found)
+    seen = SystemExploration(found)
     assert seen.names.splitlines()[1] in ("db/dt = c1*a**2 + c2*b", "db/dt = c1*b + c2*a**2")
     seen.move(c2=9.0)
     assert 9.0 in seen.shown.best.laws[1].constants and 2.0 in seen.shown.best.laws[1].constants
@@ -127,5 +133,67 @@ def test_the_second_law_of_a_system_may_have_a_square():
 
 def test_of_the_time():
     system = System(("y",), explicit_time=True)
-    seen = Exploration(discovered(system, ("1.3*cos(2.1*t) - 0.7*y",), (2.0,)))
+    seen = SystemExploration(discovered(system, ("1.3*cos(2.1*t) - 0.7*y",), (2.0,)))
     assert len(list(pictures(seen))) == 1 and "Fixed points" not in seen.details_html()
+
+
+def test_of_second_order_the_letters_are_explained():
+    system = System(("angle",), order=2)
+    seen = SystemExploration(discovered(system, ("-1.1*angle - 0.2*v",), (1.0, 0.0)), "s")
+    assert "t is s; v is dangle/dt." in seen.law_html()
+    assert [alt for alt, _ in pictures(seen)][1] == "Solutions in the plane of the states"
+    assert "stable focus" in seen.details_html()
+
+
+@pytest.fixture(scope="module")
+def plate():
+    return plate_discovery(notes=("Mind the gap.",))
+
+
+def test_constants_of_each_series(plate):
+    seen = FormExploration(plate, "hours", "OD")
+    assert not seen.sliders and [row[3] for row in seen.table.rows] == ["logistic growth", "-"]
+    assert "In 3 series R² is 0.99" in seen.law_html()
+    assert [re.search('alt="(.*)"', tag)[1] for tag in seen.pictures_html()] == [
+        "Every series and its solution",
+        "The constants of every series",
+    ]
+    details = seen.details_html()
+    for words in (
+        *("This is logistic growth.", "carrying capacity", "<h2>Each series</h2>", "&lt;b&gt;"),
+        *("How sure: 90.0% that the first form is right", "Mind the gap."),
+    ):
+        assert words in details, words
+    assert seen.latex() == r"\frac{dy}{dt} = r y \left(1 - \frac{y}{K}\right)"
+
+
+def test_the_program_of_many_series_solves_each(plate):
+    space = {}
+    exec(FormExploration(plate).python(), space)  # noqa: S102
+    for number, label in enumerate(plate.labels):
+        start, y0 = space["STARTS"][label]
+        t = plate.trajectories[number].t
+        solved = solve_ivp(
+            space["vector_field"], (start, t[-1]), [y0], args=(label,), t_eval=t, rtol=1e-9
+        )
+        assert_allclose(solved.y[0], plate.best.solution(t, number), rtol=1e-5)
+    best = plate.best
+    lost = np.array([best.constants[0], [np.nan, np.nan], best.constants[2]])
+    program = dataclasses.replace(
+        plate, candidates=(dataclasses.replace(best, constants=lost),)
+    ).to_source()
+    assert "'A1'" in program and "<b>" not in program and "nan" not in program
+
+
+def test_another_form(plate):
+    seen = FormExploration(plate)
+    seen.choose(1)
+    assert seen.names == "dy/dt = a - b*y" and "This is" not in seen.details_html()
+    with pytest.raises(KeyError, match="no constant c0"):
+        seen.move(c0=1.0)
+
+
+def test_many_series_need_all_the_room(plate):
+    assert FormExploration(plate).side_by_side
+    many = dataclasses.replace(plate, labels=tuple(map(str, range(24))))
+    assert not FormExploration(many).side_by_side

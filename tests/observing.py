@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 
+from nsode_jax.discovery.own_constants import discover_own_constants
 from nsode_jax.discovery.systems import as_candidates
 from nsode_jax.dynamics.system import System, integrate
 from nsode_jax.dynamics.trajectory import Trajectory
@@ -60,6 +61,28 @@ def logistic_discovery(notes=()):
     )
     candidates = (measured(law, t, y) for law in (right, wrong))
     return Discovery(tuple(candidates), (Trajectory(t, y),), tuple(notes), 1.5)
+
+
+def plate_discovery(notes=()):
+    """Of logistic growth in three series, each with its own rate, and of a form that is worse."""
+    t, noise = np.linspace(0.0, 8.0, 25), np.random.default_rng(0)
+    laws = [law_through(f"{rate}*y - {rate / 2}*y**2", 0.1, t) for rate in (0.7, 0.9, 1.2)]
+    values = [law.predict(t) + 0.01 * noise.standard_normal(t.size) for law in laws]
+    labels = ("A1", "<b>", "A3")
+    right, wrong = (
+        discover_own_constants(t, values, labels=labels, law=law)
+        for law in ("r*y*(1 - y/K)", "a - b*y")
+    )
+    best = dataclasses.replace(
+        right.best,
+        name="logistic growth",
+        meanings=("growth rate", "carrying capacity"),
+        probability=0.9,
+    )
+    other = dataclasses.replace(wrong.best, probability=0.1)
+    return dataclasses.replace(
+        right, candidates=(best, other), notes=tuple(notes), tried=("named laws",)
+    )
 
 
 def law_through(formula, y0, t):

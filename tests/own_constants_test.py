@@ -198,7 +198,10 @@ def test_solutions_meet_the_data_and_are_drawn(of_five, tmp_path):
     drawn = [axes for axes in figure.axes if axes.get_visible()]
     assert [axes.get_title() for axes in drawn] == list(of_five.labels)
     assert (tmp_path / "series.png").stat().st_size > 10_000
-    assert len(plot_constants(of_five).axes) == 2
+    constants = plot_constants(of_five)
+    assert len(constants.axes) == 2
+    title = constants._suptitle.get_window_extent(constants.canvas.get_renderer())
+    assert 0 < title.x0 and title.x1 < constants.bbox.width
 
 
 def test_a_given_form_with_a_shared_constant():
@@ -292,6 +295,8 @@ def test_limits_are_refused_where_they_would_not_count(tmp_path, capsys):
     [
         (["--shared", "K"], "goes with --constants own"),
         (["--constants", "own"], "takes several series"),
+        (["--constants", "own", "--value", "t,y"], "--constants own is for one quantity"),
+        (["--form=-k*y", "--value", "t,y"], "--form is for one quantity"),
         (["--constants", "own", "--robust"], "--robust is for one law with common constants"),
         (["--constants", "own", "--order", "2"], "--order 2 is for one law with common constants"),
         (["--constants", "own", "--input", "y"], "--input is for one law with common constants"),

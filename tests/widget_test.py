@@ -4,7 +4,7 @@ import builtins
 import sys
 
 import pytest
-from observing import logistic_discovery, prey_discovery
+from observing import logistic_discovery, plate_discovery, prey_discovery
 
 from nsode_jax.system.extras import MissingExtra
 
@@ -50,7 +50,16 @@ def test_a_system(ipywidgets):
     assert "solution" in html_of(widget) and widget.seen.is_moved
 
 
-@pytest.mark.parametrize("found", [logistic_discovery, prey_discovery])
+def test_constants_of_their_own(ipywidgets):
+    widget = plate_discovery().explore("hours", "OD")
+    (reset,) = [part for part in widget.children if isinstance(part, ipywidgets.Button)]
+    assert not widget.sliders and reset.layout.display == "none"
+    assert "carrying capacity" in html_of(widget)
+    widget.chooser.value = 1
+    assert widget.seen.place == 1 and "carrying capacity" not in html_of(widget)
+
+
+@pytest.mark.parametrize("found", [logistic_discovery, prey_discovery, plate_discovery])
 def test_a_missing_package_is_a_line(found, monkeypatch):
     original = builtins.__import__
 

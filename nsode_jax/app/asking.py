@@ -1,21 +1,31 @@
-"""From a file to what is asked of it: the columns as guessed and as the visitor wants them."""
+"""From a file to what is asked of it: the columns as guessed and as the visitor wants them.
+
+What the visitor chooses becomes the options of the command, so that the page reads, refuses and
+finds what the command does.
+"""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import dataclasses
 import gzip
 import io
+import re
+import shlex
 import zipfile
 import zlib
 
 from nsode_jax.console import scalar, system
+from nsode_jax.console.arguments import parse
+from nsode_jax.console.commands import command_of
 from nsode_jax.dynamics.trajectory import TrajectoryError
-from nsode_jax.tables.columns import choose_columns, find_column
+from nsode_jax.tables.columns import find_column
 from nsode_jax.tables.files import Contents, open_table
-from nsode_jax.tables.quantities import Quantities, read_quantities
+from nsode_jax.tables.quantities import Quantities
+from nsode_jax.tables.roles import columns_of_values, errors_of, suggest_roles
 from nsode_jax.tables.sheet import Sheet
-from nsode_jax.tables.table import Measurements, read_measurements
+from nsode_jax.tables.table import Measurements
 
 LARGEST = 10 * 2**20
 """Bytes that a file may have."""
@@ -25,6 +35,19 @@ MOST_UNPACKED = 10 * LARGEST
 
 MOST_TEXT = 500_000
 """Characters that may be pasted."""
+
+CONTROLS = {
+    "--time": "time",
+    "--value": "values",
+    "--series": "series",
+    "--replicates": "series of one quantity: replicates, wells",
+    "--constants own": "constants of its own in each series",
+    "--input": "measured inputs",
+    "--sigma": "errors of measurement",
+    "--explicit-time": "laws may depend on the time",
+    "--order 2": "second order",
+}
+"""What the options of the command are called on the page."""
 
 _PREVIEW_ROWS, _LONGEST_CELL = 6, 24
 
@@ -40,6 +63,11 @@ class Asked:
         again, or None.
       replicates: whether several columns of values are series of one law, and not
         quantities with a law each.
+      own_constants: whether each of several series has constants of its own.
+      inputs: keys of the columns of measured inputs.
+      errors: keys of the columns of standard deviations: one for all values, or one for each.
+      explicit_time: whether laws may depend on the time.
+      second_order: whether positions are measured, whose accelerations have laws.
       effort: how hard to search.
     """
 
@@ -47,12 +75,55 @@ class Asked:
     values: tuple[str, ...] = ()
     series: str | None = None
     replicates: bool = False
+    own_constants: bool = False
+    inputs: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+    explicit_time: bool = False
+    second_order: bool = False
     effort: str = "default"
 
     @property
-    def is_system(self) -> bool:
-        """Whether several quantities have a law each."""
-        return len(self.values) > 1 and not self.replicates
+    def has_several_columns(self) -> bool:
+        """Whether several columns are quantities or replicates."""
+        return len(self.values) > 1
+
+    @property
+    def has_columns_of_series(self) -> bool:
+        """Whether each of several columns is a series."""
+        return self.has_several_columns and self.replicates
+
+    @property
+    def has_several_series(self) -> bool:
+        """Whether there may be several series of one law."""
+        return self.series is not None or self.has_columns_of_series
+
+    def options(self, file: str | Contents) -> argparse.Namespace:
+        """The options of the command that asks the same of a file."""
+        options = parse(["file", *self._arguments()])
+        options.file = file
+        return options
+
+    def command(self, file: str) -> str:
+        """The same as a line for a terminal."""
+        return shlex.join(["nsode-discover", file, *self._arguments()])
+
+    def _arguments(self) -> list[str]:
+        named = {
+            "--time": self.time,
+            "--value": ",".join(self.values),
+            "--series": self.series,
+            "--input": ",".join(self.inputs),
+            "--sigma": ",".join(self.errors),
+            "--effort": self.effort,
+        }
+        switches = {
+            "--replicates": self.has_columns_of_series,
+            "--constants=own": self.has_several_series and self.own_constants,
+            "--explicit-time": self.explicit_time,
+            "--order=2": self.second_order,
+        }
+        given = [f"{name}={value}" for name, value in named.items() if value]
+        return [*given, *(name for name, on in switches.items() if on)]
 
 
 class Table:
@@ -61,6 +132,7 @@ class Table:
     Attributes:
       contents: the file.
       columns: what they are called, by the keys that `Asked` has for them.
+      error_columns: those that can be named as errors; numbers are errors themselves.
       header, rows: names of all columns, and their first cells, to be shown.
     """
 
@@ -83,43 +155,70 @@ class Table:
         self.columns = {
             key: name for key, name in zip(self._keys, self.header, strict=True) if key is not None
         }
+        self.error_columns = {key: name for key, name in self.columns.items() if key in names}
         head = self._sheet.frame.head(_PREVIEW_ROWS)
         self.rows = [
             tuple(_cell(cell) for cell in row) for row in head.itertuples(index=False, name=None)
         ]
 
     def guess(self) -> Asked:
-        """The columns that the table suggests; none where it does not."""
+        """The roles that the columns suggest; none where they do not."""
         try:
-            choice = choose_columns(self._sheet)
+            roles = suggest_roles(self._sheet)
         except TrajectoryError:
             return Asked()
-        values = [self._keys[column] for column in choice.values]
-        return Asked(self._keys[choice.time], tuple(key for key in values if key is not None))
+        series = self._keys[roles.series] if isinstance(roles.series, int) else roles.series
+        return Asked(
+            self._keys[roles.time],
+            self._of(roles.values),
+            series,
+            replicates=len(roles.values) > 1,
+            inputs=self._of(roles.inputs),
+            errors=self._as_errors(roles.errors),
+        )
+
+    def errors_of(self, asked: Asked) -> tuple[str, ...]:
+        """The columns of errors that the values suggest, where errors count."""
+        if asked.has_several_columns and not asked.has_columns_of_series:
+            return ()
+        values = tuple(self._keys.index(key) for key in asked.values)
+        return self._as_errors(errors_of(self._sheet, values))
+
+    def _as_errors(self, columns: tuple[int, ...]) -> tuple[str, ...]:
+        keys = self._of(columns)
+        return keys if all(key in self.error_columns for key in keys) else ()
+
+    def all_values(self, asked: Asked) -> tuple[str, ...]:
+        """All columns of numbers that may hold values."""
+        roles = (asked.time, asked.series, *asked.inputs, *asked.errors)
+        taken = tuple(self._keys.index(key) for key in roles if key in self.columns)
+        return self._of(columns_of_values(self._sheet, taken))
+
+    def _of(self, columns: tuple[int, ...]) -> tuple[str, ...]:
+        keys = [self._keys[column] for column in columns]
+        return tuple(key for key in keys if key is not None)
 
     def read(self, asked: Asked) -> Measurements | Quantities:
         """The data, as the command reads them.
 
         Raises:
-          TrajectoryError: in a line what is wrong with them.
+          TrajectoryError, InputError: in a line what is wrong with them.
         """
-        if asked.is_system:
-            values = list(asked.values)
-            return read_quantities(self.contents, values, asked.time, series=asked.series)
-        return read_measurements(
-            self.contents,
-            asked.time,
-            ",".join(asked.values) or None,
-            series=asked.series,
-            replicates=len(asked.values) > 1,
-        )
+        options = asked.options(self.contents)
+        return command_of(options).read_input(options)
 
 
 def what_was_read(read: Measurements | Quantities) -> str:
     """Points, names and times in a line."""
     if isinstance(read, Quantities):
-        return system.what_was_read(read, len(read.names))
+        return system.what_was_read(read)
     return scalar.what_was_read(read)
+
+
+def in_words_of_the_page(message: str) -> str:
+    """What the command says, with the page's names for its options."""
+    names = "|".join(map(re.escape, CONTROLS))
+    return re.sub(rf"(?:{names})(?![\w-])", lambda match: f"“{CONTROLS[match[0]]}”", message)
 
 
 def time_and_value(read: Measurements | Quantities) -> tuple[str, str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 import nsode_jax
 from nsode_jax.app.asking import LARGEST, MOST_TEXT
@@ -15,9 +16,17 @@ from nsode_jax.tables.files import Contents
 with extra("app", "the page"):
     from nicegui import events, ui
 
-EXAMPLES = {"Yeast": "yeast_growth.csv", "Hares and lynxes": "lynx_hare.csv"}
+EXAMPLES = {
+    "Yeast": ("yeast_growth.csv", ("yeast_amount",)),
+    "Hares and lynxes": ("lynx_hare.csv", ("hare", "lynx")),
+}
+"""Tables that ship with the package, and their columns of values."""
 
-Take = Callable[[Contents], Awaitable[None]]
+
+class Take(Protocol):
+    """Takes a table; `values` are its columns of values, if they are known."""
+
+    async def __call__(self, contents: Contents, values: tuple[str, ...] = ()) -> None: ...
 
 
 def input_card(take: Take, refuse: Callable[[str], None]) -> None:
@@ -48,8 +57,8 @@ def example(file: str) -> Contents:
     return Contents(file, path.read_bytes())
 
 
-async def _take_example(take: Take, file: str) -> None:
-    await take(example(file))
+async def _take_example(take: Take, file: str, values: tuple[str, ...]) -> None:
+    await take(example(file), values)
 
 
 def _file_panel(take: Take, refuse: Callable[[str], None]) -> None:
@@ -74,8 +83,8 @@ def _file_panel(take: Take, refuse: Callable[[str], None]) -> None:
     ui.label(kinds).classes("text-xs text-gray-600")
     with ui.row().classes("items-center gap-2"):
         ui.label("Or try").classes("text-sm")
-        for name, file in EXAMPLES.items():
-            button = ui.button(name, on_click=partial(_take_example, take, file))
+        for name, (file, values) in EXAMPLES.items():
+            button = ui.button(name, on_click=partial(_take_example, take, file, values))
             button.props("outline dense no-caps padding='2px 10px'")
 
 

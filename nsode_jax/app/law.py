@@ -8,6 +8,8 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from nsode_jax.app.preview import report
+from nsode_jax.app.search import Task
+from nsode_jax.console.commands import command_of
 from nsode_jax.reporting.exploration import Exploration, Slider
 from nsode_jax.results.formatting import value_within
 from nsode_jax.system.extras import extra
@@ -31,15 +33,14 @@ class _Drawn(NamedTuple):
 class LawCards:
     """Cards on the laws that were found, one of which is looked at."""
 
-    def __init__(self, seen: Exploration, source: str, effort: str, drawing: threading.Lock):
+    def __init__(self, seen: Exploration, task: Task, drawing: threading.Lock):
         """
         Args:
           seen: what was found.
-          source: name of the file.
-          effort: how hard was searched.
+          task: what was asked for.
           drawing: held while pictures are drawn.
         """
-        self._seen, self._source, self._effort, self._drawing = seen, source, effort, drawing
+        self._seen, self._task, self._drawing = seen, task, drawing
         self._values: dict[str, float] = {}
         self._busy = self._again = False
         self._labels: dict[str, ui.label] = {}
@@ -49,7 +50,8 @@ class LawCards:
         with ui.card().classes("w-full"):
             self._law = ui.html("", sanitize=False).classes("blocks law")
             self._pictures = ui.element("div")
-            self._pictures.classes("w-full grid grid-cols-1 md:grid-cols-2 gap-2 pictures")
+            beside = "md:grid-cols-2" if seen.side_by_side else ""
+            self._pictures.classes(f"w-full grid grid-cols-1 {beside} gap-2 pictures")
             self._sliders = ui.column().classes("w-full gap-1")
             self._details = ui.html("", sanitize=False).classes("blocks w-full details")
         with ui.card().classes("w-full"):
@@ -93,11 +95,15 @@ class LawCards:
                 self._latex = ui.code("", language="latex").classes("w-full latex")
             with ui.tab_panel("python").classes("p-0"):
                 self._python = ui.code("", language="python").classes("w-full python")
-            with ui.tab_panel("report").classes("p-2"), ui.row():
-                kinds = ("Report (HTML)", "Report, pictures and numbers (ZIP)")
-                for which, kind in enumerate(kinds):
-                    button = ui.button(kind, on_click=partial(self._report, which))
-                    button.props("no-caps outline")
+            with ui.tab_panel("report").classes("p-2"):
+                with ui.row():
+                    kinds = ("Report (HTML)", "Report, pictures and numbers (ZIP)")
+                    for which, kind in enumerate(kinds):
+                        button = ui.button(kind, on_click=partial(self._report, which))
+                        button.props("no-caps outline")
+                if PurePath(self._task.options.file).suffix:  # What was pasted is no file.
+                    ui.label("The same on the command line").classes("text-sm mt-3")
+                    ui.code(self._task.command, language="bash").classes("w-full command")
 
     # --- what happens --------------------------------------------------------
 
@@ -189,7 +195,7 @@ class LawCards:
     async def _report(self, which: int) -> None:
         made = await run.io_bound(self._made_report)
         if made is not None:
-            name = f"{PurePath(self._source).stem}_law{('.html', '.zip')[which]}"
+            name = f"{PurePath(self._task.options.file).stem}_law{('.html', '.zip')[which]}"
             ui.download.content(made[which], name)
 
     # --- beside the page, one at a time --------------------------------------
@@ -207,7 +213,8 @@ class LawCards:
 
     def _made_report(self) -> tuple[bytes, bytes]:
         with self._drawing:
-            return report(self._seen, self._source, self._effort)
+            options = self._task.options
+            return report(self._seen, options.file, command_of(options).chosen(options))
 
 
 def _number(slider: Slider, value: float) -> str:

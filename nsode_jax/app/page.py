@@ -15,19 +15,17 @@ from nsode_jax.app.asking import (
     time_and_value,
     what_was_read,
 )
+from nsode_jax.app.columns import ColumnsCard, say_what_is_wrong
 from nsode_jax.app.guard import Guard
 from nsode_jax.app.inputs import input_card
 from nsode_jax.app.jobs import Job, Queue, QueueFull, in_a_line
 from nsode_jax.app.law import LawCards
-from nsode_jax.app.preview import data_html, head_html, notes_html
+from nsode_jax.app.preview import data_html, explore, head_html, notes_html
 from nsode_jax.app.search import Task, search
-from nsode_jax.reporting.exploration import Exploration
 from nsode_jax.reporting.pictures import BEST
-from nsode_jax.search.effort import EFFORTS
 from nsode_jax.system.extras import extra
 from nsode_jax.tables.files import Contents
 from nsode_jax.tables.quantities import Quantities
-from nsode_jax.tables.runs import RESTART
 from nsode_jax.tables.table import Measurements
 
 with extra("app", "the page"):
@@ -56,6 +54,7 @@ body { background: #f4f6f8; }
   .candidates :is(th, td):is(:nth-child(4), :nth-child(5)) { display: none; }
 }
 .nicegui-code { min-height: 4rem; }
+.more .nicegui-expansion-content { padding: .25rem 0 .75rem; }
 """
 
 
@@ -126,84 +125,59 @@ class Visit:
 
     # --- what was read -------------------------------------------------------
 
-    async def _take(self, contents: Contents) -> None:
-        """Takes a table and guesses its columns."""
+    async def _take(self, contents: Contents, values: tuple[str, ...] = ()) -> None:
+        """Takes a table and guesses its columns, those of the values if they are not known."""
         self._stop()
         self._laws.clear()
         self._table = None
         try:
-            self._table = await run.io_bound(Table, contents)
+            opened = await run.io_bound(_open, contents)
         except Exception as error:  # Files hold anything.
             self._refuse(in_a_line(error))
             return
-        if self._table is None:  # The server is shutting down.
+        if opened is None:  # The server is shutting down.
             return
-        self._asked = dataclasses.replace(self._table.guess(), effort=self._asked.effort)
+        self._table, guess = opened
+        values = values or guess.values
+        self._asked = dataclasses.replace(guess, values=values, effort=self._asked.effort)
         self._show_columns(self._table)
         await self._reread()
 
     def _refuse(self, message: str) -> None:
         """Says in place what is wrong; nothing can be run."""
         self._read = None
-        if self._table is None:
-            self._columns.set_visibility(False)
-        else:
-            self._run.set_enabled(False)
         self._preview.set_visibility(True)
         self._preview.clear()
-        with self._preview, ui.row().classes("items-start no-wrap gap-2 text-red-800"):
-            ui.icon("error_outline").classes("text-xl")
-            ui.label(message).classes("problem").props("role=alert")
+        if self._table is None:
+            self._columns.set_visibility(False)
+            with self._preview:
+                say_what_is_wrong(message)
+        else:
+            self._controls.refuse(message)
+            with self._preview:
+                self._head(self._table, is_open=True)
+
+    def _head(self, table: Table, is_open: bool) -> None:
+        rows = ui.expansion("First rows of the file", value=is_open)
+        with rows.classes("w-full").props("dense"):
+            head = head_html(table.header, table.rows)
+            ui.html(head, sanitize=False).classes("blocks w-full overflow-x-auto")
 
     def _show_columns(self, table: Table) -> None:
-        asked, columns = self._asked, table.columns
         self._columns.set_visibility(True)
         self._columns.clear()
         with self._columns:
-            ui.label(str(table.contents)).classes("font-semibold break-all")
-            ui.select(
-                columns,
-                label="time",
-                value=asked.time,
-                on_change=lambda e: self._ask(time=e.value),
-            ).classes("w-full")
-            ui.select(
-                columns,
-                label="values",
-                value=list(asked.values),
-                multiple=True,
-                on_change=lambda e: self._ask(values=tuple(e.value)),
-            ).classes("w-full").props("use-chips")
-            self._several = ui.radio(
-                {False: "coupled quantities, a law for each", True: "replicates of one quantity"},
-                value=asked.replicates,
-                on_change=lambda e: self._ask(replicates=e.value),
-            ).props("dense")
-            series = {"": "one series", **columns, RESTART: "starts again with the clock"}
-            ui.select(
-                series,
-                label="series",
-                value=asked.series or "",
-                on_change=lambda e: self._ask(series=e.value or None),
-            ).classes("w-full")
-            ui.toggle(
-                list(EFFORTS),
-                value=asked.effort,
-                on_change=lambda e: self._ask(effort=e.value),
-            ).props("no-caps padding='2px 12px'")
-            self._run = ui.button("Find the law", on_click=self._start).props("no-caps unelevated")
-            self._run.classes("w-full")
+            self._controls = ColumnsCard(table, self._asked, self._ask, self._start)
 
-    async def _ask(self, **changes: object) -> None:
-        self._asked = dataclasses.replace(self._asked, **changes)  # pyright: ignore[reportArgumentType]
-        if set(changes) != {"effort"}:
+    async def _ask(self, asked: Asked, anew: bool) -> None:
+        self._asked = asked
+        if anew:
             await self._reread()
 
     async def _reread(self) -> None:
         """Reads the columns that are chosen, and shows what they hold."""
         table, asked = self._table, self._asked
         assert table is not None
-        self._several.set_visibility(len(asked.values) > 1)
         try:
             shown = await run.io_bound(_read_and_draw, table, asked)
         except Exception as error:
@@ -213,16 +187,14 @@ class Visit:
         if shown is None or asked is not self._asked:  # A later choice is being read.
             return
         self._read = read = shown.read
-        self._run.set_enabled(self._job is None)
+        self._controls.allow(self._job is None)
         self._preview.set_visibility(True)
         self._preview.clear()
         with self._preview:
             ui.label(what_was_read(read)).classes("font-semibold read")
             ui.html(shown.picture, sanitize=False).classes("blocks w-full max-w-2xl")
             ui.html(notes_html(read.notes), sanitize=False).classes("blocks text-sm")
-            with ui.expansion("First rows of the file").classes("w-full").props("dense"):
-                head = head_html(table.header, table.rows)
-                ui.html(head, sanitize=False).classes("blocks w-full overflow-x-auto")
+            self._head(table, is_open=False)
 
     # --- the search ----------------------------------------------------------
 
@@ -239,14 +211,15 @@ class Visit:
     def _start(self) -> None:
         if self._read is None or self._table is None or self._job is not None:
             return
-        self._task = Task(self._read, self._asked.effort, str(self._table.contents))
+        name = str(self._table.contents)
+        self._task = Task(self._read, self._asked.options(name), self._asked.command(name))
         try:
             self._job = self._queue.submit(self._task)
         except QueueFull as error:
             ui.notify(str(error), type="warning")
             return
         self._laws.clear()
-        self._run.set_enabled(False)
+        self._controls.allow(False)
         self._progress.set_visibility(True)
         self._timer.activate()
         self._look()
@@ -268,15 +241,15 @@ class Visit:
         self._job = None
         self._timer.deactivate()
         self._progress.set_visibility(False)
-        if self._table is not None:
-            self._run.set_enabled(self._read is not None)
+        if self._read is not None:
+            self._controls.allow(True)
         if job.state == "failed":
             with self._laws, ui.card().classes("w-full"):
-                ui.label(job.message).classes("problem text-red-800").props("role=alert")
+                say_what_is_wrong(job.message)
         elif job.result is not None and self._task is not None:
-            seen = Exploration(job.result, *time_and_value(self._task.read))
+            seen = explore(job.result, *time_and_value(self._task.read))
             with self._laws:
-                LawCards(seen, self._task.source, self._task.effort, DRAWING)
+                LawCards(seen, self._task, DRAWING)
 
     def _stop(self) -> None:
         if self._job is not None:
@@ -286,6 +259,11 @@ class Visit:
     def _leave(self) -> None:
         if self._job is not None:
             self._queue.stop(self._job)
+
+
+def _open(contents: Contents) -> tuple[Table, Asked]:
+    table = Table(contents)
+    return table, table.guess()
 
 
 class _Shown(NamedTuple):

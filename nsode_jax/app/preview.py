@@ -5,15 +5,25 @@ from __future__ import annotations
 import io
 import tempfile
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.reporting import report as law_report
+from nsode_jax.reporting import report_own_constants, system_report
+from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.reporting.documents import Block, Bullets, Table, blocks_to_html, image
 from nsode_jax.reporting.exploration import Exploration
+from nsode_jax.reporting.form_discovery import FormDiscovery
+from nsode_jax.reporting.form_exploration import FormExploration
+from nsode_jax.reporting.law_exploration import LawExploration
 from nsode_jax.reporting.pictures import as_label, draw_points, finish, new_figure, save
 from nsode_jax.reporting.report_parts import HTML
+from nsode_jax.reporting.system_discovery import SystemDiscovery
+from nsode_jax.reporting.system_exploration import SystemExploration
+from nsode_jax.results.own_constants import FormResult
 from nsode_jax.results.system_result import SystemResult
 from nsode_jax.tables.quantities import Quantities
 from nsode_jax.tables.table import Measurements
@@ -48,23 +58,31 @@ def head_html(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     return blocks_to_html([Table(columns, tuple(rows))])
 
 
-def report(seen: Exploration, source: str, effort: str) -> tuple[bytes, bytes]:
+def explore(
+    found: Discovery | SystemDiscovery | FormDiscovery, time_name: str, value_name: str
+) -> Exploration:
+    """What there is to see and to move of a result."""
+    if isinstance(found, FormDiscovery):
+        return FormExploration(found, time_name, value_name)
+    if isinstance(found, SystemDiscovery):
+        return SystemExploration(found, time_name)
+    return LawExploration(found, time_name, value_name)
+
+
+def report(seen: Exploration, source: str, options: Mapping[str, object]) -> tuple[bytes, bytes]:
     """The report of a result: as one page, and as an archive of all files.
 
     Nothing of it stays on the disk.
     """
-    from nsode_jax.reporting.discovery import Discovery
-    from nsode_jax.reporting.report import write_report
-    from nsode_jax.reporting.system_report import write_report as write_system_report
-
-    found, options = seen.found, {"effort": effort}
+    found, names = seen.found, (seen.time_name, seen.value_name)
     with tempfile.TemporaryDirectory(prefix="nsode_jax_report_") as folder:
-        if isinstance(found, SystemResult):
-            files = write_system_report(found, folder, seen.time_name, source, options)
+        if isinstance(found, FormResult):
+            files = report_own_constants.write_report(found, folder, *names, source, options)
+        elif isinstance(found, SystemResult):
+            files = system_report.write_report(found, folder, seen.time_name, source, options)
         else:
             assert isinstance(found, Discovery)
-            names = seen.time_name, seen.value_name
-            files = write_report(found, folder, *names, source, options)
+            files = law_report.write_report(found, folder, *names, source, options)
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
             for file in files:
@@ -77,8 +95,9 @@ def _panels(read: Measurements | Quantities) -> list[tuple[str, list[Trajectory]
     if not isinstance(read, Quantities):
         return [(read.names[1], list(read.trajectories))]
     panels = []
-    for column, name in enumerate(read.names):
-        runs = [(t, values[:, column]) for t, values in zip(read.times, read.values, strict=True)]
+    tables = [np.hstack(parts) for parts in zip(read.values, read.inputs, strict=True)]
+    for column, name in enumerate((*read.names, *read.input_names)):
+        runs = [(t, values[:, column]) for t, values in zip(read.times, tables, strict=True)]
         known = [(t[np.isfinite(y)], y[np.isfinite(y)]) for t, y in runs]
         panels.append((name, [Trajectory(t, y) for t, y in known]))
     return panels

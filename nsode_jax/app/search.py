@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import TYPE_CHECKING, NamedTuple
 
 from nsode_jax.fitting.progress import Progress
@@ -10,27 +11,32 @@ from nsode_jax.tables.table import Measurements
 
 if TYPE_CHECKING:
     from nsode_jax.reporting.discovery import Discovery
+    from nsode_jax.reporting.form_discovery import FormDiscovery
     from nsode_jax.reporting.system_discovery import SystemDiscovery
 
 
 class Task(NamedTuple):
-    """Data, how hard to search, and what the file is called."""
+    """Data, and what is asked of them.
+
+    Attributes:
+      read: the data.
+      options: of the command; its file is the name of the data.
+      command: the same as a line for a terminal.
+    """
 
     read: Measurements | Quantities
-    effort: str
-    source: str
+    options: argparse.Namespace
+    command: str
 
 
-def search(task: Task, progress: Progress) -> Discovery | SystemDiscovery:
+def search(task: Task, progress: Progress) -> Discovery | SystemDiscovery | FormDiscovery:
     """Finds the laws.
 
     Raises:
       DiscoveryError: if there is none.
       ValueError: if the data cannot be used.
     """
-    from nsode_jax.console import scalar, system  # They import what takes seconds.
+    from nsode_jax.console.commands import command_of  # It imports what takes seconds.
 
     progress("loading")
-    if isinstance(task.read, Quantities):
-        return system.find(task.read, len(task.read.names), progress, effort=task.effort)
-    return scalar.find(task.read, progress, effort=task.effort)
+    return command_of(task.options).find(task.read, task.options, progress)

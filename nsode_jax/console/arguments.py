@@ -72,6 +72,24 @@ def of_systems(options: argparse.Namespace) -> dict[str, bool]:
     }
 
 
+def require_one_quantity(options: argparse.Namespace, asked: str) -> None:
+    """Refuses several columns of values that are no replicates.
+
+    Raises:
+      InputError: if there are such.
+    """
+    if several_quantities(options):
+        raise InputError(
+            f"{asked} is for one quantity: name one column of values, or, if each column is a "
+            "series of that quantity, add --replicates"
+        )
+
+
+def several_quantities(options: argparse.Namespace) -> bool:
+    """Whether the columns of values are quantities with a law each."""
+    return "," in (options.value or "") and not options.replicates
+
+
 def _joined(argv: Sequence[str]) -> list[str]:
     """The arguments, formulas joined to their options: -0.1*y is no option of its own."""
     joined: list[str] = []
@@ -85,8 +103,7 @@ def _joined(argv: Sequence[str]) -> list[str]:
 
 def is_system(options: argparse.Namespace) -> bool:
     """Whether several quantities, time, inputs or second order are asked for."""
-    several = "," in (options.value or "") and not options.replicates
-    return several or any(of_systems(options).values())
+    return several_quantities(options) or any(of_systems(options).values())
 
 
 def _parser() -> argparse.ArgumentParser:

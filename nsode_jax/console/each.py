@@ -7,8 +7,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from nsode_jax.console.arguments import InputError, of_systems, refuse
-from nsode_jax.console.scalar import options_of, read_several, require_laws
+from nsode_jax.console.arguments import InputError, of_systems, refuse, require_one_quantity
+from nsode_jax.console.scalar import announce, options_of, read_several, require_laws
 from nsode_jax.console.terminal import Progress, remark
 
 _SHOWN = 5
@@ -26,8 +26,10 @@ def run(options: argparse.Namespace) -> int:
         },
         "does not go with --each",
     )
+    require_one_quantity(options, "--each")
     require_laws(options)
     read = read_several(options, "--each")
+    announce(read)
     progress = Progress(sys.stderr)
     progress("loading")
     from nsode_jax.discovery.each import TABLE, EachError, discover_each

@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from nsode_jax.console.arguments import PROGRAM, InputError, of_systems, refuse
+from nsode_jax.console import scalar
+from nsode_jax.console.arguments import (
+    PROGRAM,
+    InputError,
+    of_systems,
+    refuse,
+    require_one_quantity,
+)
 from nsode_jax.console.output import output_of, write
-from nsode_jax.console.scalar import announce, as_given, errors_of, read_series, read_several
+from nsode_jax.console.scalar import (
+    announce,
+    as_given,
+    errors_of,
+    read_series,
+    read_several,
+)
 from nsode_jax.console.terminal import Progress, remark
 from nsode_jax.search.effort import SOURCES
 from nsode_jax.tables.table import Measurements
+
+if TYPE_CHECKING:
+    from nsode_jax.reporting.form_discovery import FormDiscovery
 
 _FEWEST = 3
 """Points of a series whose form is known: of how many constants is seen when it is read."""
@@ -19,36 +38,17 @@ _FEWEST = 3
 
 def run(options: argparse.Namespace) -> int:
     """As `scalar.run`."""
-    _refuse(options)
-    read = _read(options)
+    read = read_input(options)
+    announce(read)
     output = output_of(options.file, options.out)
     progress = Progress(sys.stderr)
     progress("loading")
-    from nsode_jax.decoding.compiled import keep_compiled_programs
-    from nsode_jax.discovery.own_constants import discover_own_constants
     from nsode_jax.discovery.pipeline import DiscoveryError
     from nsode_jax.modeling.pretrained import WeightsError
     from nsode_jax.reporting.report_own_constants import write_report
 
-    keep_compiled_programs()
     try:
-        found = discover_own_constants(
-            *as_given(read.trajectories),
-            labels=read.labels,
-            law=options.form,
-            shared=options.shared,
-            bounds=options.bounds,
-            sigma=errors_of(read.trajectories),
-            effort=options.effort,
-            sources=options.sources,
-            weights=options.weights,
-            operators=options.operators,
-            max_symbols=options.max_symbols,
-            zero_at_zero=options.zero_at_zero,
-            named_laws=options.named_laws,
-            seed=options.seed,
-            progress=progress,
-        )
+        found = find(read, options, progress)
     except DiscoveryError as error:
         progress.end_line()
         print(f"{PROGRAM}: {error}", file=sys.stderr)
@@ -61,18 +61,69 @@ def run(options: argparse.Namespace) -> int:
     for note in found.notes:
         if note not in read.notes:
             print(remark("note", note))
-    time_name, value_name = read.names
+    source = Path(options.file).name
     write(
         output,
-        lambda path: found.plot(path, time_name, value_name),
-        lambda path: write_report(
-            found, path, time_name, value_name, Path(options.file).name, read.notes
-        ),
+        lambda path: found.plot(path, *read.names),
+        lambda path: write_report(found, path, *read.names, source, chosen(options)),
     )
     return 0
 
 
+def read_input(options: argparse.Namespace) -> Measurements:
+    """As `scalar.read_input`: several series, but for a form that is known."""
+    _refuse(options)
+    if options.constants == "own":
+        read = read_several(options, "--constants own")
+    else:
+        read = read_series(options, _FEWEST)
+        if len(read.trajectories) > 1:
+            raise InputError(
+                f"--form for {len(read.trajectories)} series takes --constants own, with --shared "
+                "for constants that are the same in all"
+            )
+    read.require_no_limits()
+    return read
+
+
+def find(
+    read: Measurements, options: argparse.Namespace, progress: Callable[..., None]
+) -> FormDiscovery:
+    """As `scalar.find`, of `discover_own_constants`."""
+    from nsode_jax.decoding.compiled import keep_compiled_programs
+    from nsode_jax.discovery.own_constants import discover_own_constants
+
+    keep_compiled_programs()
+    found = discover_own_constants(
+        *as_given(read.trajectories),
+        labels=read.labels,
+        law=options.form,
+        shared=options.shared,
+        bounds=options.bounds,
+        sigma=errors_of(read.trajectories),
+        effort=options.effort,
+        sources=options.sources,
+        weights=options.weights,
+        operators=options.operators,
+        max_symbols=options.max_symbols,
+        zero_at_zero=options.zero_at_zero,
+        named_laws=options.named_laws,
+        seed=options.seed,
+        progress=progress,
+    )
+    notes = tuple(dict.fromkeys((*read.notes, *found.notes)))
+    return dataclasses.replace(found, notes=notes)
+
+
+def chosen(options: argparse.Namespace) -> dict[str, object]:
+    """The options that make the result what it is."""
+    given: dict[str, object] = {"constants": options.constants}
+    given |= scalar.chosen(options) if options.form is None else {"form": options.form}
+    return given | ({"shared": ", ".join(options.shared)} if options.shared else {})
+
+
 def _refuse(options: argparse.Namespace) -> None:
+    require_one_quantity(options, "--constants own" if options.form is None else "--form")
     refuse(
         {
             "--try": bool(options.laws),
@@ -97,19 +148,3 @@ def _refuse(options: argparse.Namespace) -> None:
             },
             "is of a search, and with --form nothing is searched",
         )
-
-
-def _read(options: argparse.Namespace) -> Measurements:
-    """The series of the file, several but for a form that is known."""
-    if options.constants == "own":
-        read = read_several(options, "--constants own")
-    else:
-        read = read_series(options, _FEWEST)
-        if len(read.trajectories) > 1:
-            raise InputError(
-                f"--form for {len(read.trajectories)} series takes --constants own, with --shared "
-                "for constants that are the same in all"
-            )
-        announce(read)
-    read.require_no_limits()
-    return read

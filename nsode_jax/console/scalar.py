@@ -33,8 +33,7 @@ def run(options: argparse.Namespace) -> int:
     Raises:
       InputError, TrajectoryError: if the input cannot be used.
     """
-    require_laws(options)
-    read = read_series(options)
+    read = read_input(options)
     notes, names = read.notes, read.names
     output = output_of(options.file, options.out)
     announce(read)
@@ -44,6 +43,16 @@ def run(options: argparse.Namespace) -> int:
     _print(discovery, names, notes, options.candidates)
     _write(discovery, output, *names, options)
     return 0
+
+
+def read_input(options: argparse.Namespace) -> Measurements:
+    """The series of the file.
+
+    Raises:
+      InputError, TrajectoryError: if the input cannot be used.
+    """
+    require_laws(options)
+    return read_series(options)
 
 
 def require_laws(options: argparse.Namespace) -> None:
@@ -69,7 +78,7 @@ def require_laws(options: argparse.Namespace) -> None:
 
 
 def read_several(options: argparse.Namespace, asked: str) -> Measurements:
-    """The series of the file, which must be several, with what is said of them.
+    """The series of the file, which must be several.
 
     Args:
       options: of the command.
@@ -84,7 +93,6 @@ def read_several(options: argparse.Namespace, asked: str) -> Measurements:
             f"{asked} takes several series: name the column that tells them apart (--series), or "
             "take each column of values for one (--replicates)"
         )
-    announce(read)
     return read
 
 
@@ -147,7 +155,7 @@ def _discover(read: Measurements, options: argparse.Namespace) -> Discovery | No
     from nsode_jax.modeling.pretrained import WeightsError
 
     try:
-        discovery = find(read, progress, **options_of(options))
+        discovery = find(read, options, progress)
         progress(f"done, {count(len(discovery.candidates), 'candidate')}")
     except DiscoveryError as error:
         progress.end_line()
@@ -160,8 +168,10 @@ def _discover(read: Measurements, options: argparse.Namespace) -> Discovery | No
     return discovery
 
 
-def find(read: Measurements, progress: Callable[..., None], **options: Any) -> Discovery:
-    """The law of series that were read; raises what `discover` does, and takes its options.
+def find(
+    read: Measurements, options: argparse.Namespace, progress: Callable[..., None]
+) -> Discovery:
+    """The law of series that were read; raises what `discover` does.
 
     The result tells too what was done to the file.
     """
@@ -174,7 +184,7 @@ def find(read: Measurements, progress: Callable[..., None], **options: Any) -> D
         sigma=errors_of(read.trajectories),
         limits=read.limits if any(limit.t.size for limit in read.limits) else (),
         progress=progress,
-        **options,
+        **options_of(options),
     )
     notes = tuple(dict.fromkeys((*read.notes, *discovery.notes)))
     return dataclasses.replace(discovery, notes=notes)
@@ -213,26 +223,26 @@ def _write(
     from nsode_jax.reporting.plot import plot
     from nsode_jax.reporting.report import write_report
 
-    source, chosen = Path(options.file).name, _chosen(options)
+    source = Path(options.file).name
     write(
         output,
         lambda path: plot(discovery, path, time_name, value_name),
-        lambda path: write_report(discovery, path, time_name, value_name, source, chosen),
+        lambda path: write_report(discovery, path, time_name, value_name, source, chosen(options)),
     )
 
 
-def _chosen(options: argparse.Namespace) -> dict[str, object]:
+def chosen(options: argparse.Namespace) -> dict[str, object]:
     """The options that make the result what it is."""
     names = ("effort", "beams", "samples", "weights", "max_symbols", "seed")
-    chosen = {name: getattr(options, name) for name in names}
-    chosen = {name: value for name, value in chosen.items() if value is not None}
+    given = {name: getattr(options, name) for name in names}
+    given = {name: value for name, value in given.items() if value is not None}
     if options.sources != SOURCES:
-        chosen["sources"] = ", ".join(options.sources)
+        given["sources"] = ", ".join(options.sources)
     if options.operators is not None:
-        chosen["operators"] = ", ".join(options.operators) or "none"
+        given["operators"] = ", ".join(options.operators) or "none"
     for name in ("robust", "zero_at_zero", "known", "sigma"):
         if getattr(options, name) not in (None, False):
-            chosen[name] = getattr(options, name)
+            given[name] = getattr(options, name)
     if options.laws:
-        chosen["tried"] = "; ".join(options.laws)
-    return chosen
+        given["tried"] = "; ".join(options.laws)
+    return given

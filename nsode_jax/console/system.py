@@ -7,7 +7,7 @@ import dataclasses
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nsode_jax.console.arguments import PROGRAM, InputError, refuse
 from nsode_jax.console.output import Output, output_of, write
@@ -22,29 +22,33 @@ if TYPE_CHECKING:
 
 def run(options: argparse.Namespace) -> int:
     """As `scalar.run`."""
+    read = read_input(options)
+    output = output_of(options.file, options.out)
+    for note in read.notes:
+        print(remark("note", note))
+    print(what_was_read(read), flush=True)
+    found = _discover(read, options)
+    if found is None:
+        return 1
+    _print(found, read.notes, options.candidates)
+    _write(found, output, read.time_name, options)
+    return 0
+
+
+def read_input(options: argparse.Namespace) -> Quantities:
+    """As `scalar.read_input`."""
     _refuse(options)
-    quantities, inputs = _listed(options.value), _listed(options.input)
-    read = read_quantities(
+    return read_quantities(
         options.file,
-        [*quantities, *inputs],
+        _listed(options.value),
         options.time,
+        inputs=_listed(options.input),
         series=options.series,
         start=getattr(options, "from"),
         end=options.to,
         decimal=options.decimal,
         thousands=options.thousands,
     )
-    output = output_of(options.file, options.out)
-    for note in read.notes:
-        print(remark("note", note))
-    number = len(quantities)
-    print(what_was_read(read, number), flush=True)
-    found = _discover(read, number, options)
-    if found is None:
-        return 1
-    _print(found, read.notes, options.candidates)
-    _write(found, output, read.time_name, options)
-    return 0
 
 
 def _refuse(options: argparse.Namespace) -> None:
@@ -72,30 +76,23 @@ def _listed(names: str | None) -> list[str]:
     return [name.strip() for name in (names or "").split(",") if name.strip()]
 
 
-def what_was_read(read: Quantities, number: int) -> str:
-    """Points and names in a line; so many columns are quantities, the others inputs."""
+def what_was_read(read: Quantities) -> str:
+    """Points and names in a line."""
     points = count(sum(t.size for t in read.times), "point")
-    return f"{points} of {', '.join(read.names[:number])} over {read.time_name}"
+    runs = f", {len(read.times)} series" if len(read.times) > 1 else ""
+    inputs = f", with the input{'s' * (len(read.input_names) > 1)} " if read.input_names else ""
+    listed = inputs + ", ".join(read.input_names)
+    return f"{points} of {', '.join(read.names)} over {read.time_name}{runs}{listed}"
 
 
-def _discover(read: Quantities, number: int, options: argparse.Namespace) -> SystemDiscovery | None:
+def _discover(read: Quantities, options: argparse.Namespace) -> SystemDiscovery | None:
     """What was found; None, after a line on stderr, if no law was."""
     progress = Progress(sys.stderr)
     progress("loading")
     from nsode_jax.discovery.pipeline import DiscoveryError
 
     try:
-        found = find(
-            read,
-            number,
-            progress,
-            explicit_time=options.explicit_time,
-            order=options.order,
-            candidates=options.laws,
-            operators=options.operators,
-            max_symbols=options.max_symbols,
-            effort=options.effort,
-        )
+        found = find(read, options, progress)
         progress(f"done, {count(len(found.candidates), 'candidate')}")
     except DiscoveryError as error:
         progress.end_line()
@@ -109,25 +106,26 @@ def _discover(read: Quantities, number: int, options: argparse.Namespace) -> Sys
 
 
 def find(
-    read: Quantities, number: int, progress: Callable[..., None], **options: Any
+    read: Quantities, options: argparse.Namespace, progress: Callable[..., None]
 ) -> SystemDiscovery:
-    """The laws of quantities that were read; the columns after so many are inputs.
-
-    As `scalar.find`, of `discover_system`.
-    """
+    """As `scalar.find`, of `discover_system`."""
     from nsode_jax.decoding.compiled import keep_compiled_programs
     from nsode_jax.discovery.systems import discover_system
 
     keep_compiled_programs()
-    with_inputs = len(read.names) > number
     found = discover_system(
         list(read.times),
-        [values[:, :number] for values in read.values],
-        inputs=[values[:, number:] for values in read.values] if with_inputs else None,
-        names=read.names[:number],
-        input_names=read.names[number:] if with_inputs else None,
+        list(read.values),
+        inputs=list(read.inputs) if read.input_names else None,
+        names=read.names,
+        input_names=read.input_names or None,
+        explicit_time=options.explicit_time,
+        order=options.order,
+        candidates=options.laws,
+        operators=options.operators,
+        max_symbols=options.max_symbols,
+        effort=options.effort,
         progress=progress,
-        **options,
     )
     notes = tuple(dict.fromkeys((*read.notes, *found.notes)))
     return dataclasses.replace(found, notes=notes)
@@ -153,25 +151,25 @@ def _write(
     from nsode_jax.reporting.system_plot import plot
     from nsode_jax.reporting.system_report import write_report
 
-    source, chosen = Path(options.file).name, _chosen(options)
+    source = Path(options.file).name
     write(
         output,
         lambda path: plot(found, path, time_name),
-        lambda path: write_report(found, path, time_name, source, chosen),
+        lambda path: write_report(found, path, time_name, source, chosen(options)),
     )
 
 
-def _chosen(options: argparse.Namespace) -> dict[str, object]:
+def chosen(options: argparse.Namespace) -> dict[str, object]:
     """The options that make the result what it is."""
-    chosen: dict[str, object] = {"effort": options.effort}
+    given: dict[str, object] = {"effort": options.effort}
     if options.order == 2:
-        chosen["order"] = 2
+        given["order"] = 2
     if options.explicit_time:
-        chosen["explicit time"] = True
+        given["explicit time"] = True
     if options.operators is not None:
-        chosen["operators"] = ", ".join(options.operators) or "none"
+        given["operators"] = ", ".join(options.operators) or "none"
     if options.max_symbols is not None:
-        chosen["max_symbols"] = options.max_symbols
+        given["max_symbols"] = options.max_symbols
     if options.laws:
-        chosen["tried"] = " and ".join(options.laws)
-    return chosen
+        given["tried"] = " and ".join(options.laws)
+    return given

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from nsode_jax.results.formatting import probability_text
+from nsode_jax.results.own_constants import FormResult
 from nsode_jax.results.result import Result
 from nsode_jax.results.system_result import SystemResult
 
@@ -15,7 +16,7 @@ _RIVAL = 1 / 3
 _CONSIDERED = 0.005
 
 
-def certainty_text(result: Result | SystemResult) -> str:
+def certainty_text(result: Result | SystemResult | FormResult) -> str:
     """What the probabilities of all candidates say of the first, and of laws not found.
 
     Args:

@@ -90,10 +90,10 @@ class Discovery(Result):
         Raises:
           MissingExtra: if ipywidgets is not installed (extra `notebook`).
         """
-        from nsode_jax.reporting.exploration import Exploration
+        from nsode_jax.reporting.law_exploration import LawExploration
         from nsode_jax.reporting.widget import LawWidget
 
-        return LawWidget(Exploration(self, time_name, value_name))
+        return LawWidget(LawExploration(self, time_name, value_name))
 
     def save(self, path: str | Path) -> None:
         """Writes everything to a JSON file; see `persistence.save`."""

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
 from nsode_jax.reporting.plot_series import plot_series
 from nsode_jax.results.own_constants import SHOWN, FormResult, best_form_text, forms_text
+
+if TYPE_CHECKING:
+    from nsode_jax.reporting.widget import LawWidget
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -20,6 +24,21 @@ class FormDiscovery(FormResult):
     ) -> Figure:
         """Every series with its solution by the best form, in small panels; see `plot_series`."""
         return plot_series(self, path, time_name, value_name)
+
+    def to_latex(self) -> str:
+        """The best form in LaTeX, with names for its constants."""
+        return self.best.formula.named.latex()
+
+    def explore(self, time_name: str = "t", value_name: str = "y") -> LawWidget:
+        """A widget for a notebook: choose a form, see every series and all constants.
+
+        Raises:
+          MissingExtra: if ipywidgets is not installed (extra `notebook`).
+        """
+        from nsode_jax.reporting.form_exploration import FormExploration
+        from nsode_jax.reporting.widget import LawWidget
+
+        return LawWidget(FormExploration(self, time_name, value_name))
 
     def text(self, rows: int = SHOWN) -> str:
         """The forms, so many of them, and what the constants of the best one are."""

@@ -18,6 +18,7 @@ from nsode_jax.reporting.pictures import (
     over_decades,
     save,
     scale_values,
+    write_title,
 )
 from nsode_jax.results.analysis import finite, limits
 from nsode_jax.results.own_constants import FormResult
@@ -61,7 +62,7 @@ def plot_series(
     figure.supxlabel(as_label(time_name), fontsize=11)
     figure.supylabel(as_label(value_name), fontsize=11)
     some = "" if shown.size == total else f" ({shown.size} of {total} series)"
-    figure.suptitle(f"{found.best}{some}", fontsize=11, color=DATA)
+    write_title(figure, f"{found.best}{some}", f"{total} series and their solutions{some}")
     if path is not None:
         save(figure, path)
     return figure
@@ -122,7 +123,7 @@ def plot_constants(found: FormResult, path: str | Path | None = None) -> Figure:
     if number <= _MOST_NAMES:
         panels[-1].set_xticks(places, [as_label(label) for label in found.labels], rotation=90)
     panels[-1].set_xlabel("series")
-    figure.suptitle(f"{best}: constants with 95% intervals", fontsize=11, color=DATA)
+    write_title(figure, f"{best}: constants with 95% intervals", "Constants, 95% intervals")
     if path is not None:
         save(figure, path)
     return figure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from nsode_jax.reporting.documents import (
 from nsode_jax.reporting.plot_series import plot_constants, plot_series
 from nsode_jax.reporting.report_parts import how_it_was_made, png_of, write_files
 from nsode_jax.results.formatting import probability_text, r2_text, value_with_error
-from nsode_jax.results.own_constants import FormResult
+from nsode_jax.results.own_constants import FormResult, p_text
 
 _MOST_ROWS = 400
 _MOST_FORMS = 20
@@ -35,7 +35,7 @@ def write_report(
     time_name: str = "t",
     value_name: str = "y",
     source: str | None = None,
-    notes: Sequence[str] = (),
+    options: Mapping[str, object] | None = None,
 ) -> tuple[Path, ...]:
     """Writes `report.html`, `report.md`, `constants.csv`, `forms.csv` and the pictures.
 
@@ -44,7 +44,7 @@ def write_report(
       folder: where to; made if it is not there. Files of an earlier report are replaced.
       time_name, value_name: what time and value are called.
       source: name of the file with the data.
-      notes: what was done to that file.
+      options: what was asked for, to be listed.
 
     Returns:
       The files written, `report.html` first.
@@ -73,7 +73,7 @@ def write_report(
     }
 
     def content(_: tuple[str, ...]) -> list[Block]:
-        return _content(found, pictures, time_name, value_name, source, notes)
+        return _content(found, pictures, time_name, value_name, source, options or {})
 
     title = f"One law of {value_name} over {time_name}, constants of {len(found.labels)} series"
     return write_files(folder, title, pictures, files, content)
@@ -85,15 +85,10 @@ def _content(
     time_name: str,
     value_name: str,
     source: str | None,
-    notes: Sequence[str],
+    options: Mapping[str, object],
 ) -> list[Block]:
     best = found.best
-    wary = [*dict.fromkeys((*notes, *found.notes))]
-    if found.unexplained:
-        wary.append(f"No solution was found for: {', '.join(found.unexplained)}.")
-    if found.conspicuous:
-        wary.append(f"Explained worse than the others: {', '.join(found.conspicuous)}.")
-    wary += [f"{sentence}." for sentence in found.remarks_on_bounds]
+    wary = what_to_be_wary_of(found)
     series, constants = pictures
     return [
         Code(f"dy/dt = {best.formula.text}"),
@@ -111,38 +106,44 @@ def _content(
                 else f" Goodness of fit: {probability_text(best.goodness_of_fit)}."
             )
         ),
-        *([Heading("To be wary of"), Bullets(tuple(wary))] if wary else []),
+        *([Heading("To be wary of"), Bullets(wary)] if wary else []),
         series,
         Heading("Constants"),
-        _compared(found),
-        Paragraph(
-            (_DIFFERENCES if len(found.labels) > 1 else "")
-            + "Intervals hold the true values with 95% probability if the form is right and noise "
-            "is independent."
-        ),
+        *compared_blocks(found),
         constants,
-        _each(found),
+        each_table(found),
         Heading("Forms"),
-        _forms(found),
+        forms_table(found, _MOST_FORMS),
         Heading("How it was made"),
         how_it_was_made(
             [series.t for series in found.trajectories],
             source,
-            {},
+            options,
             "; ".join(found.tried),
             found.seconds,
         ),
     ]
 
 
-def _compared(found: FormResult) -> Table:
+def what_to_be_wary_of(found: FormResult) -> tuple[str, ...]:
+    """Notes, and the series that the best form does not explain."""
+    wary = list(found.notes)
+    if found.unexplained:
+        wary.append(f"No solution was found for: {', '.join(found.unexplained)}.")
+    if found.conspicuous:
+        wary.append(f"Explained worse than the others: {', '.join(found.conspicuous)}.")
+    return (*wary, *(f"{sentence}." for sentence in found.remarks_on_bounds))
+
+
+def compared_blocks(found: FormResult) -> list[Block]:
+    """Each constant over all series, and how that is to be read."""
     best, rows = found.best, []
     meanings = dict(zip(best.names, best.meanings))
     for one in best.compared():
         if one.name in best.shared:
             p = "shared"
         else:
-            p = "unknown" if math.isnan(one.p_value) else f"{one.p_value:.2g}"
+            p = "unknown" if math.isnan(one.p_value) else p_text(one.p_value)
         rows.append(
             (
                 one.name,
@@ -153,10 +154,19 @@ def _compared(found: FormResult) -> Table:
                 p,
             )
         )
-    return Table(("constant", "meaning", "median", "range", "one value for all", "p"), tuple(rows))
+    header = ("constant", "meaning", "median", "range", "one value for all", "p")
+    return [
+        Table(header, tuple(rows)),
+        Paragraph(
+            (_DIFFERENCES if len(found.labels) > 1 else "")
+            + "Intervals hold the true values with 95% probability if the form is right and noise "
+            "is independent."
+        ),
+    ]
 
 
-def _each(found: FormResult) -> Table:
+def each_table(found: FormResult) -> Table:
+    """The constants of every series by the best form."""
     best = found.best
     errors = best.standard_errors
     rows = tuple(
@@ -172,7 +182,8 @@ def _each(found: FormResult) -> Table:
     return Table(("series", *best.names, "first value", "residual (RMS)", "R²"), rows)
 
 
-def _forms(found: FormResult) -> Table:
+def forms_table(found: FormResult, most: int) -> Table:
+    """The first forms."""
     rows = tuple(
         (
             str(rank),
@@ -181,6 +192,6 @@ def _forms(found: FormResult) -> Table:
             one.name or "-",
             one.formula.text,
         )
-        for rank, one in enumerate(found.candidates[:_MOST_FORMS], start=1)
+        for rank, one in enumerate(found.candidates[:most], start=1)
     )
     return Table(("rank", "probability", "median R²", "name", "dy/dt ="), rows, code=True)

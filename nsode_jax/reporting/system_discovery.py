@@ -84,10 +84,10 @@ class SystemDiscovery(SystemResult):
         Raises:
           MissingExtra: if ipywidgets is not installed (extra `notebook`).
         """
-        from nsode_jax.reporting.exploration import Exploration
+        from nsode_jax.reporting.system_exploration import SystemExploration
         from nsode_jax.reporting.widget import LawWidget
 
-        return LawWidget(Exploration(self, time_name))
+        return LawWidget(SystemExploration(self, time_name))
 
     def save(self, path: str | Path) -> None:
         """Writes everything to a JSON file; see `system_persistence.save`."""

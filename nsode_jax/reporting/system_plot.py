@@ -201,7 +201,7 @@ def _draw_points(
 # --- planes of two states ----------------------------------------------------
 
 
-def draw_planes(figure: Figure | SubFigure, found: SystemResult) -> None:
+def draw_planes(figure: Figure | SubFigure, found: SystemResult, called: str = "") -> None:
     """The phase portrait of two states, or solutions in the planes of pairs of several."""
     pairs = _pairs(found)
     columns = 1 if len(pairs) == 1 else 2
@@ -214,7 +214,7 @@ def draw_planes(figure: Figure | SubFigure, found: SystemResult) -> None:
     for axes, pair in zip(panels, pairs):
         if has_portrait(found):
             lines = _draw_field(axes, found)
-        _draw_plane(axes, found, *pair, several=len(pairs) > 1)
+        _draw_plane(axes, found, *pair, called or "fitted solution", several=len(pairs) > 1)
         _draw_fixed_points(axes, points, *pair)
     _legend_above(figure, panels[: len(pairs)], lines)
 
@@ -248,12 +248,14 @@ def _draw_field(axes: Axes, found: SystemResult) -> list[Line2D]:
     return lines
 
 
-def _draw_plane(axes: Axes, found: SystemResult, i: int, j: int, several: bool = False) -> None:
+def _draw_plane(
+    axes: Axes, found: SystemResult, i: int, j: int, called: str, several: bool = False
+) -> None:
     """Solutions and data in the plane of two states; velocities of data are smoothed."""
     best, names = found.best, found.system.states
     for number, run in enumerate(found.runs):
         for piece, (_, states) in enumerate(best.solutions(run, number, TIMES)):
-            label = "_" if number or piece else "fitted solution"
+            label = "_" if number or piece else called
             x, y = finite(states[:, i]), finite(states[:, j])
             axes.plot(x, y, color=BEST, lw=1.0 if several else 1.8, label=label, zorder=2)
         values = _data_states(found, number)

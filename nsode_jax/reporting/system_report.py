@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from nsode_jax.dynamics.system import System
 from nsode_jax.reporting.certainty import certainty_text
 from nsode_jax.reporting.documents import (
     Block,
@@ -142,12 +143,6 @@ def _content(
 
 def _laws(found: SystemResult, time: str) -> list[Block]:
     best, system = found.best, found.system
-    what = [f"t is {time}"] if time != "t" else []
-    if system.velocities:
-        pairs = zip(system.velocities, system.observed, strict=True)
-        what += [f"{velocity} is d{name}/dt" for velocity, name in pairs]
-    if system.inputs:
-        what.append(f"{', '.join(system.inputs)}: measured, without a law of their own")
     starts = [start_text(best, number) for number in range(min(len(best.starts), MOST_STARTS))]
     more = len(best.starts) - len(starts)
     listed = "; ".join(starts) + (f"; and {more} more" if more else "")
@@ -158,7 +153,7 @@ def _laws(found: SystemResult, time: str) -> list[Block]:
     rows = tuple((name, r2_text(r2), f"{rms:.3g}") for name, r2, rms in quantities)
     return [
         formula_block(best),
-        *([Paragraph(f"{'; '.join(what)}.")] if what else []),
+        *letters_blocks(system, time),
         Paragraph(" ".join(words)),
         Paragraph(
             f"R² = {r2_text(best.r2)} over all quantities; probability "
@@ -174,6 +169,17 @@ def formula_block(best: SystemCandidate) -> Formula:
     """All equations."""
     text = str(best).replace("\n", "; ")
     return Formula(best.latex(), formula_svg(system_mathtext(best)), text)
+
+
+def letters_blocks(system: System, time: str) -> list[Block]:
+    """What stands in the equations beside the names of the quantities."""
+    what = [f"t is {time}"] if time != "t" else []
+    pairs = zip(system.velocities, system.observed, strict=bool(system.velocities))
+    what += [f"{velocity} is d{name}/dt" for velocity, name in pairs]
+    if system.inputs:
+        own = "their" if len(system.inputs) > 1 else "its"
+        what.append(f"{', '.join(system.inputs)}: measured, without a law of {own} own")
+    return [Paragraph(f"{'; '.join(what)}.")] if what else []
 
 
 def constant_blocks(best: SystemCandidate) -> list[Block]:

@@ -13,7 +13,7 @@ with extra("notebook", "explore()"):
     import ipywidgets
 
 _STEPS = 200
-_FIT = "<style>.laws img { flex: 1 1 24rem; min-width: 0; max-width: 100%; }</style>"
+_FIT = "<style>.laws img {{ flex: 1 1 {width}; min-width: 0; max-width: 100%; }}</style>"
 _WIDE = {"description_width": "3rem"}
 
 
@@ -38,15 +38,15 @@ class LawWidget(ipywidgets.VBox):
         self.chooser = ipywidgets.Dropdown(
             options=options, description="law", style=_WIDE, layout={"width": "100%"}
         )
-        reset = ipywidgets.Button(description="As fitted", layout={"width": "7rem"})
+        self._reset = ipywidgets.Button(description="As fitted", layout={"width": "7rem"})
         self._names, self._law = ipywidgets.HTML(), ipywidgets.HTML()
         self._pictures, self._details = ipywidgets.HTML(), ipywidgets.HTML()
         self._box = ipywidgets.VBox()
         self.chooser.observe(lambda change: self._choose(change["new"]), names="value")
-        reset.on_click(lambda _: self._choose(self.seen.place))
-        details = ipywidgets.Accordion([self._details], titles=["constants, fixed points, remarks"])
-        parts = [self.chooser, self._law, self._pictures, self._names, self._box, reset, details]
-        super().__init__(parts)
+        self._reset.on_click(lambda _: self._choose(self.seen.place))
+        details = ipywidgets.Accordion([self._details], titles=["constants and remarks"])
+        shown = [self.chooser, self._law, self._pictures, self._names, self._box]
+        super().__init__([*shown, self._reset, details])
         self._choose(0)
 
     def __repr__(self) -> str:
@@ -60,6 +60,7 @@ class LawWidget(ipywidgets.VBox):
         for name, slider in self.sliders.items():
             slider.observe(lambda change, name=name: self._move(name, change["new"]), names="value")
         self._box.children = tuple(self.sliders.values())
+        self._reset.layout.display = None if self.sliders else "none"
         self._draw()
 
     def _move(self, name: str, value: float) -> None:
@@ -70,8 +71,10 @@ class LawWidget(ipywidgets.VBox):
         self._law.value = self.seen.law_html()
         pictures = "".join(self.seen.pictures_html())
         # Side by side where there is room.
-        style = "display: flex; flex-wrap: wrap; max-width: 72rem"
-        self._pictures.value = f'<div class="laws" style="{style}">{pictures}</div>{_FIT}'
+        style = "display: flex; flex-wrap: wrap; align-items: flex-start; max-width: 72rem"
+        width = "24rem" if self.seen.side_by_side else "100%"
+        shown = f'<div class="laws" style="{style}">{pictures}</div>{_FIT.format(width=width)}'
+        self._pictures.value = shown
 
 
 def _slider(slider: Slider) -> Any:

@@ -12,10 +12,11 @@ import numpy as np
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.observations import Observations
 from nsode_jax.results import analysis, system_analysis
+from nsode_jax.results.own_constants import FormResult
 from nsode_jax.results.result import Result
 from nsode_jax.results.system_result import SystemResult
 
-Found = TypeVar("Found", bound=Result | SystemResult)
+Found = TypeVar("Found", bound=Result | SystemResult | FormResult)
 
 
 def chosen(found: Found, place: int) -> Found:

@@ -16,6 +16,7 @@ from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.bounds import Bounds
 from nsode_jax.results import prediction
 from nsode_jax.results.formatting import aligned, probability_text, r2_text, value_with_error
+from nsode_jax.results.source import program_of_series
 from nsode_jax.selection.named_formula import NamedFormula
 
 if TYPE_CHECKING:
@@ -66,8 +67,9 @@ class Comparison:
             return f"{self.name} = {value_with_error(self.mean, self.standard_error)}"
         spread = f"{self.name}: {self.low:.4g} to {self.high:.4g}, median {self.median:.4g}"
         if not self.may_be_shared:
-            p_text = "< 0.0001" if self.p_value < 1e-4 else f"= {self.p_value:.2g}"
-            return f"{spread}; differs between the series (p {p_text})"
+            p = p_text(self.p_value)
+            equals = "" if p.startswith("<") else "= "
+            return f"{spread}; differs between the series (p {equals}{p})"
         mean = value_with_error(self.mean, self.standard_error)
         return f"{spread}; one value for all is possible: {mean} (p = {self.p_value:.2g})"
 
@@ -259,6 +261,14 @@ class FormResult:
         ]
         return pd.DataFrame(rows)
 
+    def to_source(self) -> str:
+        """The best form as the text of a Python program, with the constants of every series."""
+        best = self.best
+        known = np.flatnonzero(np.isfinite(best.constants).all(axis=1))
+        labels = [self.labels[series] for series in known]
+        starts = [(best.start_times[series], float(best.y0s[series])) for series in known]
+        return program_of_series(best.formula, labels, best.constants[known], starts)
+
     @property
     def unexplained(self) -> tuple[str, ...]:
         """Labels of series that the best form has no solution for."""
@@ -287,6 +297,11 @@ class FormResult:
         usual = float(np.median(left))
         far = np.isfinite(left) & (left > _CONSPICUOUS**2 * usual)
         return tuple(label for label, is_far in zip(self.labels, far, strict=True) if is_far)
+
+
+def p_text(p_value: float) -> str:
+    """A small probability, as people read it."""
+    return "< 0.0001" if p_value < 1e-4 else f"{p_value:.2g}"
 
 
 def forms_text(found: FormResult, rows: int) -> str:

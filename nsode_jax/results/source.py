@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
 
 from nsode_jax.expressions.constants import exponent_constants, is_plain
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.notation import to_infix
 from nsode_jax.expressions.operators import FUNCTIONS, UNIT
 from nsode_jax.results.callables import BACKENDS
+from nsode_jax.selection.named_formula import NamedFormula
 
 _TEMPLATE = '''"""The {what} of {observed}, found by nsode_jax."""
 
@@ -31,6 +35,26 @@ def vector_field(t, y, args=None{argument}):
         ],
         axis=-1,
     )
+'''
+
+_SERIES_TEMPLATE = '''"""A law of series with constants of their own, found by nsode_jax."""
+
+import numpy as np
+
+# {names}
+CONSTANTS = {{
+{constants}
+}}
+
+# first time, value there
+STARTS = {{
+{starts}
+}}
+
+
+def vector_field(t, y, series):
+    """dy/dt of a series, as solve_ivp takes it with args=({label},)."""{unpacked}
+    return {formula}
 '''
 
 _MODULES = {"numpy": ("numpy", "np"), "jax": ("jax.numpy", "jnp")}
@@ -133,6 +157,47 @@ def program(
         unpacked="\n".join(lines),
         rows="\n".join(rows),
     )
+
+
+def program_of_series(
+    formula: NamedFormula,
+    labels: Sequence[str],
+    constants: Float[np.ndarray, "series constants"],
+    starts: Sequence[tuple[float, float]],
+) -> str:
+    """The text of a Python program that holds one law of many series.
+
+    Args:
+      formula: f(y), with names for its constants.
+      labels: what the series are called.
+      constants: of each series.
+      starts: first time and value of each.
+
+    Returns:
+      The text; its `vector_field` takes the label of a series as its last argument.
+    """
+    names = [_variable_of_series(name) for name in formula.names]
+    text = to_infix(tuple(names[t] if isinstance(t, int) else t for t in formula.template))
+    values = (tuple(map(float, row)) for row in constants)
+    begin = (tuple(map(float, start)) for start in starts)
+    return _SERIES_TEMPLATE.format(
+        names=", ".join(formula.names),
+        constants=_rows(labels, values),
+        starts=_rows(labels, begin),
+        label=repr(labels[0]),
+        unpacked=f"\n    {_tuple(names)} = CONSTANTS[series]" if names else "",
+        formula=_called(text, "np"),
+    )
+
+
+def _rows(labels: Sequence[str], values: Iterable[tuple[float, ...]]) -> str:
+    pairs = zip(labels, values, strict=True)
+    return "\n".join(f"    {label!r}: {row!r}," for label, row in pairs)
+
+
+def _variable_of_series(name: str) -> str:
+    taken = {"t", "y", "series", "np", "CONSTANTS", "STARTS"}
+    return f"{name}_" if name in taken or keyword.iskeyword(name) else name
 
 
 def _tuple(names: Sequence[str]) -> str:

@@ -81,6 +81,12 @@ class NamedFormula:
         prefix = tuple(float(values[t]) if isinstance(t, int) else t for t in self.template)
         return Expression(prefix, self.variables)
 
+    @property
+    def named(self) -> Expression:
+        """The formula with the names of its constants as further variables."""
+        prefix = tuple(self.names[t] if isinstance(t, int) else t for t in self.template)
+        return Expression(prefix, (*self.variables, *self.names))
+
     def evaluate(
         self, values: Sequence[float] | Float[np.ndarray, " names"], y: Float[np.ndarray, "..."]
     ) -> Float[np.ndarray, "..."]:

@@ -20,33 +20,43 @@ class Quantities:
 
     Attributes:
       times: of each run, shape [time].
-      values: of each run, shape [time, columns]; NaN where a cell is empty.
-      names: of the columns.
+      values: of each run, shape [time, quantities]; NaN where a cell is empty.
+      inputs: of each run likewise, shape [time, inputs].
+      names, input_names: of the columns.
       time_name: of the column of times.
       notes: what was done to the table.
     """
 
     times: tuple[Float[np.ndarray, " _"], ...]
-    values: tuple[Float[np.ndarray, "_ columns"], ...]
+    values: tuple[Float[np.ndarray, "_ quantities"], ...]
+    inputs: tuple[Float[np.ndarray, "_ inputs"], ...]
     names: tuple[str, ...]
+    input_names: tuple[str, ...]
     time_name: str
     notes: tuple[str, ...]
 
 
 def read_quantities(
-    path: Source, columns: Sequence[str], time: str | None = None, **reading: Any
+    path: Source,
+    quantities: Sequence[str],
+    time: str | None = None,
+    *,
+    inputs: Sequence[str] = (),
+    **reading: Any,
 ) -> Quantities:
     """Reads columns that were measured together.
 
     Args:
       path: the file; see `read_measurements`.
-      columns: of the quantities and inputs, by name or number.
+      quantities: their columns, by name or number.
       time: the column of times; None to find it.
+      inputs: columns of measured inputs likewise.
       reading: `series`, `start`, `end`, `decimal` and `thousands` of `read_measurements`.
 
     Raises:
       TrajectoryError: as `read_measurements`, and for values of which only a limit is known.
     """
+    columns = [*quantities, *inputs]
     read = read_measurements(path, time, ",".join(columns), replicates=True, **reading)
     read.require_no_limits()
     number = len(read.trajectories) // len(columns)
@@ -56,7 +66,16 @@ def read_quantities(
     # Those asked for by number have names too.
     names = tuple(label.rpartition(", ")[2] for label in read.labels[::number])
     names = tuple(b if a.isdigit() else a for a, b in zip(columns, names, strict=True))
-    return Quantities(times, values, names, read.names[0], read.notes)
+    last = len(quantities)
+    return Quantities(
+        times,
+        tuple(each[:, :last] for each in values),
+        tuple(each[:, last:] for each in values),
+        names[:last],
+        names[last:],
+        read.names[0],
+        read.notes,
+    )
 
 
 def _aligned(

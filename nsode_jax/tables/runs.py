@@ -38,6 +38,19 @@ def runs(t: Float[np.ndarray, " row"]) -> Int[np.ndarray, " row"]:
     return np.cumsum(numbers)
 
 
+def series_within(
+    sheet: Sheet, time: int, value: int, t: Float[np.ndarray, " row"], usable: np.ndarray
+) -> int | str | None:
+    """What tells several series apart; arguments as of `require_one_series`.
+
+    Returns:
+      The column of their labels, "restart" for a clock that starts again, or None for one series.
+    """
+    number = runs(np.where(usable, t, np.nan))
+    label = _labels(sheet, time, value, usable, number)
+    return RESTART if label is None and number[-1] > 0 else label
+
+
 def require_one_series(
     sheet: Sheet, time: int, value: int, t: Float[np.ndarray, " row"], usable: np.ndarray
 ) -> None:
@@ -77,18 +90,27 @@ def require_one_series(
 
 def require_no_long_table(sheet: Sheet, time: int, value: int) -> None:
     """Refuses a time that counts rows, or labels, beside the clock of several series."""
+    if (found := long_table(sheet, time, value)) is not None:
+        clock, label = found
+        number = runs(sheet.cells(clock).to_numpy(np.float64))
+        raise TrajectoryError(
+            f"This looks like several series below each other: the numbers in column "
+            f"{sheet.label(clock)} start again {count(int(number[-1]), 'time')}, where "
+            f"column {sheet.label(label)} changes. If they follow one law: --time "
+            f"{_option(sheet, clock)} --series {_option(sheet, label)}."
+        )
+
+
+def long_table(sheet: Sheet, time: int, value: int) -> tuple[int, int] | None:
+    """Another clock, which starts again, and the column of labels that changes where it does."""
     for column in sheet.frame.columns:
         if column in (time, value) or sheet.cells(column).dtype.kind not in "iuf":
             continue
         number = runs(sheet.cells(column).to_numpy(np.float64))
         others = [c for c in sheet.frame.columns if c != column and _is_label(sheet, c, number)]
         if number[-1] > 0 and others:
-            raise TrajectoryError(
-                f"This looks like several series below each other: the numbers in column "
-                f"{sheet.label(column)} start again {count(int(number[-1]), 'time')}, where "
-                f"column {sheet.label(others[0])} changes. If they follow one law: --time "
-                f"{_option(sheet, column)} --series {_option(sheet, others[0])}."
-            )
+            return column, others[0]
+    return None
 
 
 def _labels(
