@@ -57,12 +57,12 @@ class SystemEffort:
 SYSTEM_EFFORTS = {
     "fast": SystemEffort(
         SparseConfig(width=12, exchanged=5),
-        CombineConfig(drafts=6, combinations=20, fitted=4, rounds=3, staged=3),
+        CombineConfig(drafts=8, combinations=20, fitted=4, rounds=3, staged=3),
     ),
     "default": SystemEffort(SparseConfig(), CombineConfig()),
     "thorough": SystemEffort(
         SparseConfig(width=60, most_terms=9, exchanged=30),
-        CombineConfig(drafts=20, combinations=150, fitted=20, rounds=8, staged=40),
+        CombineConfig(drafts=40, combinations=150, fitted=20, rounds=8, staged=40),
     ),
 }
 
@@ -235,8 +235,15 @@ def as_candidates(
 
 def _remarks(best: SystemCandidate) -> list[str]:
     notes = []
-    if best.r2 < POOR_R2:
+    poor = {n: r2 for n, r2 in zip(best.system.observed, best.r2s) if not r2 >= POOR_R2}
+    if len(poor) == len(best.r2s):
         notes.append(poor_fit(best.r2, "system", "system of such laws"))
+    else:
+        notes += [
+            f"Only {max(r2, 0.0):.0%} of the variance of {name} is explained: the rest is noise, "
+            "or the equations miss something."
+            for name, r2 in poor.items()
+        ]
     if best.segments > 1:
         notes.append(
             "No solution follows the data all the way; they were fitted in "

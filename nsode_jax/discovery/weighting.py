@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
-from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit
 from nsode_jax.fitting.noise import (
@@ -126,7 +125,7 @@ def _kept(linear: Linearized, sigma: float = 0.0) -> Bool[np.ndarray, " observat
 def with_expected_noise(data: Observations) -> Observations:
     """Runs with the noise of the quantities that span decades, before a law is known."""
     noises = [
-        expected_noise([Trajectory(run.t, run.y[:, k]) for run in data.runs])
+        expected_noise([run.quantity(k) for run in data.runs])
         for k in range(len(data.system.observed))
     ]
     if all(noise is None for noise in noises):

@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from nsode_jax.dynamics.dop853_system import Inputs
 from nsode_jax.dynamics.system import System, measured_inputs
+from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.fitting.noise_scale import LINEAR, NoiseScale, scale_of
 from nsode_jax.fitting.smoothing import SmoothCurve, smooth_curves
 
@@ -34,6 +35,11 @@ class Run:
 
     def __len__(self) -> int:
         return self.t.size
+
+    def quantity(self, k: int) -> Trajectory:
+        """One quantity alone."""
+        noise = None if self.noise_sizes is None else self.noise_sizes[:, k]
+        return Trajectory(self.t, self.y[:, k], noise)
 
     def pieces(self, number: int) -> list[slice]:
         """The rows of so many pieces of about equal size."""

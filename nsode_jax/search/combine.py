@@ -62,7 +62,7 @@ class CombineConfig:
       staged: most fits in stages, which take long, of those that need them.
     """
 
-    drafts: int = 10
+    drafts: int = 20
     combinations: int = 100
     fitted: int = 8
     rounds: int = 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import heapq
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -45,6 +46,10 @@ _LENDING = 4
 PRECISIONS = (3e-3, 1e-2, 3e-2)
 """Of the spread: the regression of coarse or noisy data is wrong by an amount that is not
 known, and long equations fit its errors. The solutions decide."""
+
+_SWITCHED = 0.8
+"""Share of the time that an input has its least or its largest value from which on it is a
+switch."""
 
 _PEAKS = 2
 _FREQUENCIES = 400
@@ -98,7 +103,8 @@ def share_terms(
     for k, form in enumerate(forms):
         others = [d.expression for i, own in enumerate(drafts) if i != k for d in best(own)]
         lent = dict.fromkeys(part for law in others for part in summands(law) if len(part) > 1)
-        simple = monomials(system.variables, 2)
+        simple, switches = monomials(system.variables, 2), _switches(form, system)
+        simple = [term for term in simple if _plain(term, switches)]
         terms = [*(term for term in simple if _admits(restriction, term, system)), *lent]
         more = _search(form, system, [terms], count, config, restriction, refined=False)
         merged = {structure(d.expression): d for d in [*more, *drafts[k]]}
@@ -157,16 +163,17 @@ def score_at(draft: Draft, observations: int, precision: float) -> float:
 
 def libraries(form: Regression, system: System, span: float) -> list[list[Prefix]]:
     """Lists of terms that are searched one after the other, simple ones by themselves first."""
-    values = np.atleast_2d(form.nodes)
-    lasting = (*system.states, *system.inputs)
-    simple = monomials(system.variables, MAX_DEGREE)
+    switches = _switches(form, system)
+    lasting = tuple(v for v in (*system.states, *system.inputs) if v not in switches)
+    nodes = np.atleast_2d(form.nodes)
+    values = np.array([nodes[system.variables.index(name)] for name in lasting])
+    simple = [term for term in monomials(system.variables, MAX_DEGREE) if _plain(term, switches)]
     if system.explicit_time:
         frequencies = peaks(form, system, span)
         simple = simple + waves(frequencies, lasting, TIME)
-    low = monomials(system.variables, 2)
+    low = [term for term in monomials(system.variables, 2) if _plain(term, switches)]
     fading = decays(span, lasting, TIME) if system.explicit_time else []
-    curved = functions(lasting, values[: len(lasting)])
-    bent = saturations(lasting, values[: len(lasting)])
+    curved, bent = functions(lasting, values), saturations(lasting, values)
     return [
         simple,
         low + curved,
@@ -174,6 +181,21 @@ def libraries(form: Regression, system: System, span: float) -> list[list[Prefix
         *([low + fading] if fading else []),
         simple + curved + bent,
     ]
+
+
+def _switches(form: Regression, system: System) -> frozenset[str]:
+    """Inputs that are on or off: their powers and functions say nothing new."""
+    found = set()
+    for name in system.inputs:
+        row = form.nodes[system.variables.index(name)]
+        if np.mean((row == row.min()) | (row == row.max())) > _SWITCHED:
+            found.add(name)
+    return frozenset(found)
+
+
+def _plain(term: Prefix, switches: frozenset[str]) -> bool:
+    """Whether no switch is in a power."""
+    return not any(a == "pow" and b in switches for a, b in itertools.pairwise(term))
 
 
 def peaks(form: Regression, system: System, span: float) -> list[float]:
