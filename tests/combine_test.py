@@ -35,6 +35,16 @@ def test_what_may_well_be_one_is_taken_to_be_that():
     assert search.scores[rounded] < search.scores[key]
 
 
+def test_a_constant_is_shared_once():
+    """Searched again, a system must not be credited anew for what it shares."""
+    search, key = searched(("0.9*x - 0.5*x*y", "0.5*x*y - 0.7*y"))
+    search.share(key)
+    score, ties = search.scores[key], search.fits[key].ties
+    assert len(ties) == 1
+    search.share(key)
+    assert search.fits[key].ties == ties and search.scores[key] == score
+
+
 def test_what_is_clearly_not_one_stays():
     search, key = searched(("0.8*y", "-1.3*x - 0.3*y"))
     assert search.round(key) == key

@@ -27,6 +27,7 @@ from nsode_jax.search.own_systems import OwnSystem
 from nsode_jax.search.population import Draft
 from nsode_jax.search.sources import Restriction
 from nsode_jax.search.sparse import SparseConfig
+from nsode_jax.selection.named_systems import named_system
 from nsode_jax.selection.score import posterior_probabilities
 
 _RETURNED = 30
@@ -234,7 +235,8 @@ def as_candidates(
 
 
 def _remarks(best: SystemCandidate) -> list[str]:
-    notes = []
+    name = named_system(best.equations, best.system.states)
+    notes = [] if name is None else [f"These are the equations of {name}."]
     poor = {n: r2 for n, r2 in zip(best.system.observed, best.r2s) if not r2 >= POOR_R2}
     if len(poor) == len(best.r2s):
         notes.append(poor_fit(best.r2, "system", "system of such laws"))

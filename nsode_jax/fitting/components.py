@@ -80,6 +80,7 @@ def component_forms(data: Observations, fit: SystemFit | None = None) -> tuple[R
             floor=max(INTERPOLATION_FLOOR, float(floors[k])),
             exact=False,
             y0s=tuple(start[k] for start in starts),
+            own=data.system.sought[k],
         )
         for k, spread in enumerate(data.spread)
     )

@@ -108,9 +108,14 @@ class SystemSearch:
         """Fits systems; those that have solutions, the best first, with their scores."""
         chosen: list[tuple[Draft, ...]] = []
         for precision in (0.0, *PRECISIONS):
-            value = functools.partial(score_at, observations=self.data.count, precision=precision)
+            values = [
+                functools.partial(
+                    score_at, own=own, observations=self.data.count, precision=precision
+                )
+                for own in self.data.system.sought
+            ]
             number = self.config.combinations // (1 if not precision else _OF_A_PRECISION)
-            chosen += itertools.islice(combinations(self.drafts, value), number)
+            chosen += itertools.islice(combinations(self.drafts, values), number)
         for number, drafts in enumerate(chosen):
             progress("combining equations", number / len(chosen))
             self.fit_roughly(drafts)
@@ -123,7 +128,7 @@ class SystemSearch:
                 break
         for key in self.best(self.config.fitted):
             self.polish(key)
-            for each in (key, self.round(key)):
+            for each in {key, self.round(key)}:
                 self.share(each)
         ranked = [(self.fits[key], self.scores[key]) for key in self.best(len(self.fits))]
         return [(fit, score) for fit, score in ranked if not fit.diverged]
@@ -161,10 +166,11 @@ class SystemSearch:
 
     def share(self, key: tuple[str, ...]) -> None:
         """Makes one constant of those that two equations share with opposite signs."""
-        for shared in shared_terms(self.fits[key].laws):
+        for shared in shared_terms(self.fits[key].laws, self.data.system.sought):
             fit = self.fits[key]
-            tied = refitted(self.data, fit, FULL, (*fit.ties, shared.tie))
-            self._keep(key, tied)
+            if shared.tie not in fit.ties:
+                tied = refitted(self.data, fit, FULL, (*fit.ties, shared.tie))
+                self._keep(key, tied)
 
     def round(self, key: tuple[str, ...]) -> tuple[str, ...]:
         """Takes constants that may well be 1 to be that where it pays; the system's key then."""
@@ -216,13 +222,13 @@ class SystemSearch:
 
 
 def combinations(
-    drafts: Sequence[Sequence[Draft]], value: Callable[[Draft], float]
+    drafts: Sequence[Sequence[Draft]], scores: Sequence[Callable[[Draft], float]]
 ) -> Iterator[tuple[Draft, ...]]:
-    """One draft of each equation, by the sum of their values, lowest first."""
+    """One draft of each equation, by the sum of their scores, lowest first."""
     if not all(drafts):
         return
-    drafts = [sorted(options, key=value) for options in drafts]
-    values = [[value(draft) for draft in options] for options in drafts]
+    drafts = [sorted(options, key=score) for options, score in zip(drafts, scores, strict=True)]
+    values = [list(map(score, options)) for options, score in zip(drafts, scores, strict=True)]
 
     def total(places: tuple[int, ...]) -> float:
         return sum(row[i] for row, i in zip(values, places, strict=True))

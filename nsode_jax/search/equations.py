@@ -108,7 +108,7 @@ def share_terms(
         terms = [*(term for term in simple if _admits(restriction, term, system)), *lent]
         more = _search(form, system, [terms], count, config, restriction, refined=False)
         merged = {structure(d.expression): d for d in [*more, *drafts[k]]}
-        found.append(selected(list(merged.values()), form.count, count))
+        found.append(selected(list(merged.values()), form, count))
     return found
 
 
@@ -128,37 +128,39 @@ def _search(
         search.run(config)
         best = min((draft.score for draft in drafts.values()), default=math.inf)
         found = _drafts(search, form, system, best if refined else -math.inf)
-        for draft in selected(found, form.count, 2 * count):
+        for draft in selected(found, form, 2 * count):
             canonical = canonical_or_none(draft.expression)
             if canonical is None or not restriction.admits(canonical):
                 continue
             key = structure(canonical)
             if key not in drafts or draft.score < drafts[key].score:
-                value = equation_score(canonical, draft.error, form.count, form.floor)
+                value = equation_score(canonical, draft.error, form)
                 drafts[key] = dataclasses.replace(draft, expression=canonical, score=value)
-    return selected(list(drafts.values()), form.count, count)
+    return selected(list(drafts.values()), form, count)
 
 
 def _admits(restriction: Restriction, term: Prefix, system: System) -> bool:
     return restriction.admits(sum_of([term], [1.0], system.variables))
 
 
-def selected(drafts: Sequence[Draft], observations: int, count: int) -> list[Draft]:
+def selected(drafts: Sequence[Draft], form: Regression, count: int) -> list[Draft]:
     """The best drafts at every precision that the regression may have, each once."""
     chosen: dict[str, Draft] = {}
     for precision in (0.0, *PRECISIONS):
-        value = functools.partial(score_at, observations=observations, precision=precision)
+        value = functools.partial(
+            score_at, own=form.own, observations=form.count, precision=precision
+        )
         for draft in heapq.nsmallest(count, drafts, key=value):
             chosen[structure(draft.expression)] = draft
     return list(chosen.values())
 
 
-def score_at(draft: Draft, observations: int, precision: float) -> float:
+def score_at(draft: Draft, own: str, observations: int, precision: float) -> float:
     """The score of a draft if the regression is wrong by so much of the spread; 0: as it is."""
     if not precision:
         return draft.score
     square = draft.error**2 + precision**2
-    return observations * math.log(square) + equation_cost(draft.expression, observations)
+    return observations * math.log(square) + equation_cost(draft.expression, own, observations)
 
 
 def libraries(form: Regression, system: System, span: float) -> list[list[Prefix]]:
@@ -261,7 +263,7 @@ def _drafts(search: SubsetSearch, form: Regression, system: System, best: float)
             law = sum_of(terms, coefficients, system.variables)
         except ExpressionError:
             continue
-        value = equation_score(law, error, form.count, form.floor)
+        value = equation_score(law, error, form)
         linear.append(Draft(law, error, value, origin))
         if any(_has_thresholds(term) for term in terms) and search.least(subset) < best:
             other += [guess for guess in initial_guesses(law) if fits(law, guess.free)]
@@ -269,7 +271,7 @@ def _drafts(search: SubsetSearch, form: Regression, system: System, best: float)
     for guess, values, error in zip(other, constants, errors, strict=True):
         if math.isfinite(error) and np.isfinite(values).all():
             law = guess.expression.skeleton.with_constants(values)
-            value = equation_score(law, float(error), form.count, form.floor)
+            value = equation_score(law, float(error), form)
             linear.append(Draft(law, float(error), value, origin))
     return linear
 
