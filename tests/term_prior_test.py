@@ -40,7 +40,7 @@ def test_terms_that_differ_are_of_different_kinds():
 
 
 def test_what_the_sciences_use_costs_less():
-    order = ("0.5*x", "0.5*y", "0.5*x*y", "0.5*x**2*y", "0.5/x", "0.5*exp(x)", "0.5*exp(x + y)")
+    order = ("0.5*x", "0.5*y", "0.5*x*y", "0.5/x", "0.5*exp(x)", "0.5*exp(x + y)")
     costs = [cost(text) for text in order]
     assert costs == sorted(costs)
     # A saturating exchange is dearer than a product, and cheaper than what is unheard of.

@@ -236,7 +236,7 @@ def as_candidates(
 
 def _remarks(best: SystemCandidate) -> list[str]:
     name = named_system(best.equations, best.system.states)
-    notes = [] if name is None else [f"These are the equations of {name}."]
+    notes = [] if name is None else [f"The equations have the form of {name}."]
     poor = {n: r2 for n, r2 in zip(best.system.observed, best.r2s) if not r2 >= POOR_R2}
     if len(poor) == len(best.r2s):
         notes.append(poor_fit(best.r2, "system", "system of such laws"))

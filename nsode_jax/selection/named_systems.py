@@ -28,8 +28,11 @@ def named_system(equations: Sequence[Expression], states: Sequence[str]) -> str 
       states: their names in the equations.
 
     Returns:
-      None for one that the table lacks, or one of inputs or of the time.
+      None for one that the table lacks, or that depends on an input.
     """
+    known = {*states, TIME}
+    if any(v in equation.prefix for equation in equations for v in {*equation.variables} - known):
+        return None
     parts = tuple(tuple(summands(equation)) for equation in equations)
     return _named(parts, tuple(states))
 
