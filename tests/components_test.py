@@ -8,7 +8,7 @@ from nsode_jax.dynamics.system import System
 from nsode_jax.fitting.components import component_forms
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.shooting import fit_system
-from nsode_jax.fitting.smoothing import smooth_curve
+from nsode_jax.fitting.smoothing import smooth_curves
 from nsode_jax.fitting.trajectory_fitting import FULL
 
 CASES = [
@@ -48,10 +48,10 @@ def test_along_the_solution_of_a_system_its_laws_leave_the_noise(
 
 def test_exact_data_are_interpolated_and_noisy_ones_smoothed():
     t = np.linspace(0.0, 6.0, 100)
-    curve, noise = smooth_curve(t, np.sin(t))
-    assert noise < 1e-6
+    (curve,) = smooth_curves(t, np.sin(t)[:, None])
+    assert curve.noise < 1e-6
     np.testing.assert_allclose(curve(t, 1), np.cos(t), atol=1e-5)
     noisy = np.sin(t) + 0.05 * np.random.default_rng(0).standard_normal(t.size)
-    curve, noise = smooth_curve(t, noisy)
-    assert noise == pytest.approx(0.05, rel=0.3)
+    (curve,) = smooth_curves(t, noisy[:, None])
+    assert curve.noise == pytest.approx(0.05, rel=0.3)
     assert np.sqrt(np.mean((curve(t) - np.sin(t)) ** 2)) < 0.03

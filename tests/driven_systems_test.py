@@ -48,7 +48,7 @@ def test_structures():
 
     assert same_structure(laws("2*v + 3*x"), laws("-0.1*x - v/3"))
     assert not same_structure(laws("2*v + 3*x"), laws("2*v + 3*x + 1e-3*x**2"))
-    assert not same_structure(laws("sin(x)"), laws("0.9*sin(x)"))
+    assert same_structure(laws("sin(x)"), laws("0.9*sin(x)"))
     assert not same_structure(laws("2*v + 3*x**2"), laws("2*v + 3*x**3"))
 
 
@@ -98,6 +98,17 @@ def test_constants_within_their_intervals():
 
     truth = [Expression.from_infix("3.05*x + 2.2*v", ("x", "v"))]
     assert within(Found(), truth) == (1, 2)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_coefficient_of_exactly_one_has_to_be_that():
+    class Found:
+        laws = (Expression.from_infix("x + 3*v", ("x", "v")),)
+        constants = (3.0,)
+        confidence_intervals = ((2.9, 3.1),)
+
+    for text, held in (("x + 3.05*v", 2), ("1.1*x + 3.05*v", 1)):
+        truth = [Expression.from_infix(text, ("x", "v"))]
+        assert within(Found(), truth) == (held, 2)  # pyright: ignore[reportArgumentType]
 
 
 def test_the_documentation_shows_the_committed_results():

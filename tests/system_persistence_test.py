@@ -35,8 +35,25 @@ def test_everything_comes_back(found, tmp_path):
     np.testing.assert_array_equal(again.best.covariance, found.best.covariance)
     for one, other in zip(again.runs, found.runs, strict=True):
         np.testing.assert_array_equal(one.y, other.y)
+        assert one.noise_sizes is None
     t = found.runs[1].t
     np.testing.assert_array_equal(again.predict(t, run=1), found.predict(t, run=1))
+
+
+def test_how_precise_values_are_comes_back(content, tmp_path):
+    sizes = [[1.0, 2.0]] * 120
+    for run in content["runs"]:
+        run["noise"] = sizes
+    (tmp_path / "weighted.json").write_text(json.dumps(content))
+    again = SystemDiscovery.load(tmp_path / "weighted.json")
+    again.save(tmp_path / "again.json")
+    for run in (*again.runs, *SystemDiscovery.load(tmp_path / "again.json").runs):
+        np.testing.assert_array_equal(run.noise_sizes, sizes)
+        np.testing.assert_array_equal(run.weights, 1 / np.array(sizes))
+    for run in content["runs"]:  # As files were before.
+        del run["noise"]
+    (tmp_path / "before.json").write_text(json.dumps(content))
+    assert SystemDiscovery.load(tmp_path / "before.json").runs[0].noise_sizes is None
 
 
 def test_inputs_order_and_time_come_back(tmp_path):
@@ -60,6 +77,7 @@ def test_inputs_order_and_time_come_back(tmp_path):
         (lambda c: c["runs"][0].update(t=c["runs"][0]["t"][::-1]), "does not increase"),
         (lambda c: c["runs"][0].update(y=[[1.0]]), "is not 120 rows of 2 numbers"),
         (lambda c: c["runs"][0]["y"].__setitem__(0, ["nan", 1.0]), "not a number"),
+        (lambda c: c["runs"][0].update(noise=[[0.0, 1.0]] * 120), "noise is not positive"),
         (lambda c: c["candidates"][0].update(formulas=["prey"]), "1 formulas for"),
         (lambda c: c["candidates"][0].update(formulas=["fox", "prey"]), "unknown name 'fox'"),
         (lambda c: c["candidates"][0].update(states=[[1.0, 1.0]]), "is not 4 rows of 2"),

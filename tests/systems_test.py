@@ -10,6 +10,7 @@ from observing import observed
 from nsode_jax.discover import main
 from nsode_jax.discovery import SystemDiscovery, discover
 from nsode_jax.dynamics.system import System, integrate, measured_inputs
+from nsode_jax.evaluation.driven_systems import same_structure
 from nsode_jax.expressions.expression import Expression
 
 COUNTS = Path(__file__).parent.parent / "examples" / "lynx_hare.csv"
@@ -57,6 +58,45 @@ def test_a_system_that_explains_nothing_is_not_to_be_trusted():
     found = discover(np.arange(30.0), noise, effort="fast")
     assert found.best.r2 < 0.5
     assert any("do not trust it: the noise is too large" in note for note in found.notes)
+
+
+def test_what_is_not_explained_is_named():
+    t = np.linspace(0.0, 10.0, 40)
+    random = np.random.default_rng(0)
+    y = np.stack([3 * np.exp(-0.5 * t), 5.0 + random.standard_normal(40)], axis=1)
+    y[:, 0] += 0.02 * random.standard_normal(40)
+    found = discover(t, y, names=("drug", "noise"), effort="fast")
+    assert found.best.r2s[0] > 0.99
+    named = [note for note in found.notes if "of the variance of" in note]
+    assert [" of noise is explained" in note for note in named] == [True]
+
+
+def test_quantities_over_decades_are_found_from_their_large_and_their_small_values():
+    """A drug that is absorbed and excreted: in the units of y the small values say nothing."""
+    system = System(("gut", "blood"))
+    laws = [
+        Expression.from_infix(text, system.states) for text in ("-1.2*gut", "1.2*gut - 0.6*blood")
+    ]
+    t = np.linspace(0.0, 10.0, 30)
+    clean = integrate(laws, np.array([100.0, 0.01]), t)
+    noisy = clean * np.exp(0.1 * np.random.default_rng(0).standard_normal(clean.shape))
+    found = discover(t, noisy, names=system.states, effort="fast")
+    assert same_structure(found.best.laws, laws)
+    assert found.best.predict(found.runs[0].t)[-1] == pytest.approx(clean[-1], rel=0.15)
+    assert any("gut and blood span decades" in note for note in found.notes)
+    assert not found.runs[0].scales[0].linear
+
+
+def test_an_input_that_is_on_or_off_has_no_powers():
+    t = np.linspace(0.0, 20.0, 81)
+    stimulus = ((t % 8) < 4).astype(float)[:, None]
+    system = System(("y",), ("u",))
+    law = Expression.from_infix("2*u - 0.5*y", system.variables)
+    y = integrate([law], np.array([0.5]), t, measured_inputs(t, stimulus))
+    y += 0.05 * np.random.default_rng(0).standard_normal(y.shape)
+    best = discover(t, y, inputs=stimulus, input_names=("u",), effort="fast").best
+    assert same_structure(best.laws, [law])
+    assert best.probability > 0.5
 
 
 def test_a_damped_oscillator_is_found_from_noisy_positions():

@@ -12,7 +12,7 @@ import numpy as np
 
 from nsode_jax.discovery.pipeline import DiscoveryError
 from nsode_jax.discovery.runs import read_runs
-from nsode_jax.discovery.weighting import weighted_system
+from nsode_jax.discovery.weighting import weighted_system, with_expected_noise
 from nsode_jax.fitting.components import component_forms
 from nsode_jax.fitting.observations import Observations
 from nsode_jax.fitting.progress import Progress, silent
@@ -27,6 +27,7 @@ from nsode_jax.search.own_systems import OwnSystem
 from nsode_jax.search.population import Draft
 from nsode_jax.search.sources import Restriction
 from nsode_jax.search.sparse import SparseConfig
+from nsode_jax.selection.named_systems import named_system
 from nsode_jax.selection.score import posterior_probabilities
 
 _RETURNED = 30
@@ -57,12 +58,12 @@ class SystemEffort:
 SYSTEM_EFFORTS = {
     "fast": SystemEffort(
         SparseConfig(width=12, exchanged=5),
-        CombineConfig(drafts=6, combinations=20, fitted=4, rounds=3, staged=3),
+        CombineConfig(drafts=8, combinations=20, fitted=4, rounds=3, staged=3),
     ),
     "default": SystemEffort(SparseConfig(), CombineConfig()),
     "thorough": SystemEffort(
         SparseConfig(width=60, most_terms=9, exchanged=30),
-        CombineConfig(drafts=20, combinations=150, fitted=20, rounds=8, staged=40),
+        CombineConfig(drafts=40, combinations=150, fitted=20, rounds=8, staged=40),
     ),
 }
 
@@ -146,7 +147,8 @@ def _searched(
     Equations are searched along smooth curves through the data and, where there is noise, along
     the solution of the best system again, until no other comes first.
     """
-    search, tried, notes = SystemSearch(data, work.combine), list(own), []
+    search = SystemSearch(with_expected_noise(data), work.combine)
+    tried, notes = list(own), []
     ranked, best, unsolved = [], None, set()
     for left in reversed(range(_PASSES)):
         forms = component_forms(search.data, best)
@@ -160,14 +162,11 @@ def _searched(
             break
         before, best = best, ranked[0][0]
         seen = None if notes else weighted_system(search.data, best)
-        if seen is not None:
+        notes += seen[1] if seen else ()
+        if seen is not None and seen[0] is not search.data:
             search, best = SystemSearch(seen[0], work.combine), None
             tried += [OwnSystem.of(fit.laws, fit.origins) for fit, _ in ranked[:_CARRIED]]
-            notes.append(
-                f"The noise of {' and '.join(seen[1])} grows with the values; values count by "
-                "their precision, and so they do in R2."
-            )
-        elif not _is_noisy(data) or (before is not None and best.key == before.key):
+        elif not _is_noisy(search.data) or (before is not None and best.key == before.key):
             break
     for each in own:
         if each.text in unsolved:
@@ -236,9 +235,17 @@ def as_candidates(
 
 
 def _remarks(best: SystemCandidate) -> list[str]:
-    notes = []
-    if best.r2 < POOR_R2:
+    name = named_system(best.equations, best.system.states)
+    notes = [] if name is None else [f"The equations have the form of {name}."]
+    poor = {n: r2 for n, r2 in zip(best.system.observed, best.r2s) if not r2 >= POOR_R2}
+    if len(poor) == len(best.r2s):
         notes.append(poor_fit(best.r2, "system", "system of such laws"))
+    else:
+        notes += [
+            f"Only {max(r2, 0.0):.0%} of the variance of {name} is explained: the rest is noise, "
+            "or the equations miss something."
+            for name, r2 in poor.items()
+        ]
     if best.segments > 1:
         notes.append(
             "No solution follows the data all the way; they were fitted in "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -20,6 +19,7 @@ from nsode_jax.fitting.noise import (
     outliers,
     with_noise,
 )
+from nsode_jax.fitting.noise_scale import expected_noise
 from nsode_jax.fitting.observations import Observations
 from nsode_jax.fitting.shooting import SystemFit
 from nsode_jax.fitting.shooting import linearized as linearized_system
@@ -27,6 +27,9 @@ from nsode_jax.fitting.trajectory_fitting import Linearized, linearized
 from nsode_jax.results.formatting import time_text
 
 _MOST_NAMED = 5
+
+_ALIKE = 0.3
+"""Noise of a system is as before if no logarithm of it changed by more."""
 
 OVER_DECADES = (
     "The values span decades: they count by their relative errors, in R2 and residuals too."
@@ -119,31 +122,59 @@ def _kept(linear: Linearized, sigma: float = 0.0) -> Bool[np.ndarray, " observat
     return kept
 
 
+def with_expected_noise(data: Observations) -> Observations:
+    """Runs with the noise of the quantities that span decades, before a law is known."""
+    noises = [
+        expected_noise([run.quantity(k) for run in data.runs])
+        for k in range(len(data.system.observed))
+    ]
+    if all(noise is None for noise in noises):
+        return data
+    alike = np.ones(data.count)
+    return data.with_noise(np.stack([alike if one is None else one for one in noises], axis=1))
+
+
 def weighted_system(
     data: Observations, fit: SystemFit
 ) -> tuple[Observations, tuple[str, ...]] | None:
-    """Runs of a system with the sizes of noise that the residuals of a first system show.
+    """What the residuals of a first system say about the noise.
 
     Returns:
-      The data and the names of the quantities whose noise grows; None if that of none does.
+      Runs with its sizes, the very same if they count as they should, and sentences for the
+      person with the data; None without a solution.
     """
-    linear = None if fit.diverged else linearized_system(data, fit)
+    before = 1.0 / data.weights
+    alike = data.with_noise(np.ones_like(before))
+    linear = None if fit.diverged else linearized_system(alike, fit)
     if linear is None:
         return None
-    y = np.concatenate([run.y for run in data.runs])
-    sizes, growing = np.ones_like(y), []
-    for k, name in enumerate(data.system.observed):
-        solution = y[:, k] + linear[k].residual * data.spread[k]
-        noise = growing_noise(solution, linear[k], significance=SIGNIFICANCE / y.shape[1])
+    sizes, growing, wide = before.copy(), [], []
+    for k, (name, one) in enumerate(zip(data.system.observed, linear, strict=True)):
+        solution = alike.y[:, k] + one.residual * alike.spread[k]
+        over_decades = bool(np.ptp(before[:, k]))
+        if not over_decades:
+            noise = growing_noise(solution, one, significance=SIGNIFICANCE / len(linear))
+        elif fit.residuals[k] > CLEAN * data.spread[k]:
+            noise = likeliest_noise(solution, one)
+        else:
+            noise = before[:, k]
+        sizes[:, k] = 1.0 if noise is None else noise
         if noise is not None:
-            sizes[:, k] = noise
-            growing.append(name)
-    if not growing:
-        return None
-    ends = np.cumsum([len(run) for run in data.runs])[:-1]
-    parts = zip(data.runs, np.split(sizes, ends), strict=True)
-    runs = tuple(dataclasses.replace(run, noise_sizes=part) for run, part in parts)
-    return dataclasses.replace(data, runs=runs), tuple(growing)
+            (wide if over_decades else growing).append(name)
+    notes = []
+    if growing:
+        notes.append(
+            f"The noise of {' and '.join(growing)} grows with the values; values count by their "
+            "precision, and so they do in R2."
+        )
+    if wide:
+        notes.append(
+            f"The values of {' and '.join(wide)} span decades: they count by their relative "
+            "errors, in R2 too."
+        )
+    if np.abs(np.log(sizes / before)).max() > _ALIKE:
+        data = data.with_noise(sizes)
+    return data, tuple(notes)
 
 
 def _named(

@@ -67,6 +67,11 @@ class System:
         return (*self.observed, *self.velocities)
 
     @property
+    def sought(self) -> tuple[str, ...]:
+        """Names of the states whose rates of change are the laws that are looked for."""
+        return self.velocities or self.observed
+
+    @property
     def variables(self) -> tuple[str, ...]:
         """Variables of the equations: states, inputs, and the time if they may depend on it."""
         return (*self.states, *self.inputs, *((TIME,) if self.explicit_time else ()))

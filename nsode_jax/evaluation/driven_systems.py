@@ -33,6 +33,7 @@ from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.constants import structure
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.results.system_result import SystemCandidate
+from nsode_jax.search.variants import with_coefficients
 
 NOISES = (0.0, 0.01, 0.03)
 
@@ -155,32 +156,39 @@ CASES = (
 
 
 def same_structure(found: Sequence[Expression], truth: Sequence[Expression]) -> bool:
-    """Whether all laws have the same structure in canonical form, signs aside."""
+    """Whether all laws have the same structure in canonical form.
+
+    Signs do not count, nor whether a coefficient is exactly 1.
+    """
     try:
         return all(
-            structure(canonicalize(one)) == structure(canonicalize(other))
+            structure(_general(one)) == structure(_general(other))
             for one, other in zip(found, truth, strict=True)
         )
     except ExpressionError:
         return False
 
 
+def _general(law: Expression) -> Expression:
+    return with_coefficients(canonicalize(law))
+
+
 def within(best: SystemCandidate, truth: Sequence[Expression]) -> tuple[int, int]:
     """How many of the true constants lie in the 95% intervals of a system of the same structure.
 
-    Those that have none, as exponents that were not fitted, do not count.
+    Those that have none, as exponents that were not fitted, do not count; a coefficient that is
+    said to be exactly 1 has to be that.
     """
     errors = {
         abs(constant): (high - low) / 2
         for constant, (low, high) in zip(best.constants, best.confidence_intervals, strict=True)
         if high > low
     }
+    errors[_general(Expression(("y",))).constants[0]] = 0.0  # What stands for exactly 1.
     held = [
         abs(abs(value) - abs(true)) <= errors[abs(value)]
         for law, other in zip(best.laws, truth, strict=True)
-        for value, true in zip(
-            canonicalize(law).constants, canonicalize(other).constants, strict=True
-        )
+        for value, true in zip(_general(law).constants, _general(other).constants, strict=True)
         if abs(value) in errors
     ]
     return sum(held), len(held)

@@ -24,7 +24,6 @@ from nsode_jax.discovery.systems import discover_system
 from nsode_jax.evaluation import coupled_systems, driven_systems
 from nsode_jax.evaluation.driven_systems import Case, same_structure
 from nsode_jax.evaluation.json_lines import Line, Tasks, command
-from nsode_jax.search.variants import with_coefficients
 
 ALL = (*driven_systems.CASES, *coupled_systems.CASES)
 NOISES = (0.01, 0.05)
@@ -50,10 +49,11 @@ def evaluate(case: Case, noise: float, seed: int) -> dict[str, Any]:
         ).best
     except DiscoveryError as error:
         return line | {"error": str(error), "probability": 0.0, "right": False}
-    # Whether a coefficient is exactly 1 is no part of the structure.
-    found, truth = (list(map(with_coefficients, laws)) for laws in (best.laws, case.expressions))
     line["laws"] = [law.rounded(4).infix for law in best.laws]
-    return line | {"probability": best.probability, "right": same_structure(found, truth)}
+    return line | {
+        "probability": best.probability,
+        "right": same_structure(best.laws, case.expressions),
+    }
 
 
 def table(lines: Iterable[dict[str, Any]]) -> str:

@@ -6,7 +6,9 @@ of f_k, and no equation needs the others. In the integral form
     y_k(t) = a + integral of f_k            first order,
     y_k(t) = a + b t + double integral of f_k   second order, y_k a position,
 
-constants a and b of each run are projected out, and no derivative of noisy data is taken.
+constants a and b of each run are projected out, and no derivative of noisy data is taken. A
+quantity over decades is compared in the scale z in which it is alike noisy, whose rate of change
+is dz/dy f.
 
 Where there is noise, smooth curves are wrong by more than their integrals forgive, velocities
 most. The solution of a system that fits the data is the better curve, even of one whose
@@ -20,6 +22,7 @@ from jaxtyping import Float
 
 from nsode_jax.dynamics.system import integrate
 from nsode_jax.fitting.integral import INTERPOLATION_FLOOR
+from nsode_jax.fitting.noise_scale import LINEAR
 from nsode_jax.fitting.observations import Observations, Run
 from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.shooting import SystemFit
@@ -58,9 +61,11 @@ def component_forms(data: Observations, fit: SystemFit | None = None) -> tuple[R
         block[:, start : start + times.size] = kernel
         start += times.size
         for k in range(number):
-            counts = run.weights[:, k]
+            scale = run.scales[k] if data.system.order == 1 else LINEAR
+            counts = run.weights[:, k] / scale.slope(run.y[:, k])
             free = _free_constants(run, data.system.order, counts)
-            for kept, rows in ((operators[k], block), (targets[k], run.y[:, k])):
+            integrals = block * scale.slope(nodes[k])
+            for kept, rows in ((operators[k], integrals), (targets[k], scale.forward(run.y[:, k]))):
                 weighted = (counts * rows.T).T
                 kept.append(weighted - free @ (free.T @ weighted))
     starts = tuple(tuple(run.states(run.t[:1], data.system.order)[:, 0]) for run in data.runs)
@@ -75,6 +80,7 @@ def component_forms(data: Observations, fit: SystemFit | None = None) -> tuple[R
             floor=max(INTERPOLATION_FLOOR, float(floors[k])),
             exact=False,
             y0s=tuple(start[k] for start in starts),
+            own=data.system.sought[k],
         )
         for k, spread in enumerate(data.spread)
     )

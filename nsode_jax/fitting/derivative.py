@@ -19,7 +19,7 @@ from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.noise_scale import NoiseScale
 from nsode_jax.fitting.regression import Regression
-from nsode_jax.fitting.smoothing import lagrange_weights
+from nsode_jax.fitting.splines import lagrange_weights
 
 PRECISION = 3e-6
 """Largest error of dy/dt, relative to its size, that makes the form worth having."""

@@ -11,7 +11,9 @@ from jaxtyping import Float
 
 from nsode_jax.dynamics.dop853_system import Inputs
 from nsode_jax.dynamics.system import System, measured_inputs
-from nsode_jax.fitting.smoothing import smooth_curve
+from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.fitting.noise_scale import LINEAR, NoiseScale, scale_of
+from nsode_jax.fitting.smoothing import SmoothCurve, smooth_curves
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -22,8 +24,8 @@ class Run:
       t: strictly increasing times.
       y: measured values, finite.
       u: measured inputs at these times, finite.
-      noise_sizes: standard deviations of the values relative to each other; None where all
-        values of a quantity are equally precise.
+      noise_sizes: relative standard deviations of the values of each quantity, the mean of
+        1 / square over all runs being 1; None where all are alike.
     """
 
     t: Float[np.ndarray, " time"]
@@ -33,6 +35,11 @@ class Run:
 
     def __len__(self) -> int:
         return self.t.size
+
+    def quantity(self, k: int) -> Trajectory:
+        """One quantity alone."""
+        noise = None if self.noise_sizes is None else self.noise_sizes[:, k]
+        return Trajectory(self.t, self.y[:, k], noise)
 
     def pieces(self, number: int) -> list[slice]:
         """The rows of so many pieces of about equal size."""
@@ -46,25 +53,34 @@ class Run:
 
     @functools.cached_property
     def weights(self) -> Float[np.ndarray, "time observed"]:
-        """What residuals are multiplied by, of mean square 1 for each quantity."""
-        if self.noise_sizes is None:
-            return np.ones_like(self.y)
-        weights = 1 / self.noise_sizes
-        return weights / np.sqrt(np.mean(weights**2, axis=0))
+        """What residuals are multiplied by."""
+        return np.ones_like(self.y) if self.noise_sizes is None else 1 / self.noise_sizes
 
     @functools.cached_property
-    def _curves(self) -> list:
-        columns = zip(self.y.T, self.weights.T, strict=True)
-        return [smooth_curve(self.t, column, weights) for column, weights in columns]
+    def scales(self) -> tuple[NoiseScale, ...]:
+        """In which each quantity is alike noisy; that of y unless its noise spans decades.
+
+        What changes its sign is not smooth in another scale.
+        """
+        if self.noise_sizes is None:
+            return (LINEAR,) * self.y.shape[1]
+        columns = zip(self.y.T, self.noise_sizes.T, strict=True)
+        return tuple(
+            LINEAR if y.min() < 0.0 < y.max() else scale_of(y, sizes) for y, sizes in columns
+        )
+
+    @functools.cached_property
+    def _curves(self) -> list[SmoothCurve]:
+        return smooth_curves(self.t, self.y, self.weights, self.scales)
 
     @property
     def noise(self) -> Float[np.ndarray, " observed"]:
         """How far the values are from the curves through them, weighted, in units of y."""
-        return np.array([noise for _, noise in self._curves])
+        return np.array([curve.noise for curve in self._curves])
 
     def states(self, t: Float[np.ndarray, " time"], order: int) -> Float[np.ndarray, "states time"]:
         """Smoothed quantities, and their velocities in a system of second order."""
-        return np.stack([curve(t, degree) for degree in range(order) for curve, _ in self._curves])
+        return np.stack([curve(t, degree) for degree in range(order) for curve in self._curves])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -78,6 +94,24 @@ class Observations:
 
     system: System
     runs: tuple[Run, ...]
+
+    def with_noise(self, sizes: Float[np.ndarray, "observations observed"]) -> Observations:
+        """The same with relative standard deviations of the values, in the order of the runs."""
+        sizes = sizes * np.sqrt(np.mean(sizes**-2.0, axis=0))
+        ends = np.cumsum([len(run) for run in self.runs])[:-1]
+        parts = zip(self.runs, np.split(sizes, ends), strict=True)
+        runs = tuple(dataclasses.replace(run, noise_sizes=part) for run, part in parts)
+        return dataclasses.replace(self, runs=runs)
+
+    @functools.cached_property
+    def y(self) -> Float[np.ndarray, "observations observed"]:
+        """The values of all runs, one after the other."""
+        return np.concatenate([run.y for run in self.runs])
+
+    @functools.cached_property
+    def weights(self) -> Float[np.ndarray, "observations observed"]:
+        """What residuals are multiplied by, likewise."""
+        return np.concatenate([run.weights for run in self.runs])
 
     @functools.cached_property
     def count(self) -> int:
@@ -101,9 +135,17 @@ class Observations:
 
     @functools.cached_property
     def state_size(self) -> Float[np.ndarray, " states"]:
-        """The largest magnitude of each state, smoothed."""
+        """The largest magnitude of each state, smoothed; not 0."""
         order = self.system.order
-        return np.max([np.abs(run.states(run.t, order)).max(axis=1) for run in self.runs], axis=0)
+        sizes = [np.abs(run.states(run.t, order)).max(axis=1) for run in self.runs]
+        return np.maximum(np.max(sizes, axis=0), 1e-12)
+
+    def resolution(self, run: Run) -> Float[np.ndarray, " states"]:
+        """The largest magnitudes of the states, or those below which noise hides a value."""
+        levels = self.state_size.copy()
+        for k, scale in enumerate(run.scales):
+            levels[k] = min(levels[k], scale.level)
+        return levels
 
     def points(
         self, run: Run, t: Float[np.ndarray, " time"]

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.smoothing import lagrange_weights
+from nsode_jax.fitting.splines import lagrange_weights
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -30,6 +30,7 @@ class Regression:
       exact: whether it tells laws apart that the solutions do not.
       y0s: initial value of each series, to start a trajectory fit from.
       sigma: standard deviation of an observation, in units of the target, if it is known.
+      own: the variable, of several, whose rate of change f is.
     """
 
     nodes: Float[np.ndarray, " nodes"] | Float[np.ndarray, "variables nodes"]
@@ -41,6 +42,7 @@ class Regression:
     exact: bool
     y0s: tuple[float, ...]
     sigma: float | None = None
+    own: str = ""
 
     @property
     def size(self) -> float:

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from nsode_jax.dynamics import dop853_system
 from nsode_jax.dynamics.stack_machine import Program
 from nsode_jax.expressions.constants import exponent_constants, is_plain, structure
-from nsode_jax.expressions.expression import Expression, ExpressionError
+from nsode_jax.expressions.expression import Expression, ExpressionError, Skeleton
 from nsode_jax.expressions.operators import UNIT
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.minpack import minimized, root_of_inverse
@@ -197,6 +197,15 @@ def covariance(
     return variance * spread @ spread.T
 
 
+def laws_with_constants(
+    skeletons: Sequence[Skeleton], values: Float[np.ndarray, " constants"]
+) -> tuple[Expression, ...]:
+    """Laws with new constants, those of all laws one after the other."""
+    ends = np.cumsum([skeleton.num_constants for skeleton in skeletons])[:-1]
+    parts = np.split(values, ends)
+    return tuple(one.with_constants(part) for one, part in zip(skeletons, parts, strict=True))
+
+
 class _BudgetSpent(Exception):
     """The fit has used up its steps of the solver."""
 
@@ -246,7 +255,9 @@ class _Problem:
         if states is None:
             states = np.array([s.run.states(s.t[:1], order)[:, 0] for s in self.segments])
         self.start_states = states
-        self.state_size = np.maximum(data.state_size, 1e-12)
+        self.state_size = data.state_size
+        self.resolution = np.array([data.resolution(s.run) for s in self.segments])
+        self.start_size = np.hypot(states, self.resolution)
         self.scale = np.abs(self.values[self.free])
         self.scale[self.scale == 0.0] = 1.0
         self.size = sum(segment.y.size for segment in self.segments)
@@ -259,7 +270,7 @@ class _Problem:
 
     def start(self) -> Float[np.ndarray, " parameters"]:
         constants = self.values[self.free] / self.scale
-        return np.concatenate([constants, (self.start_states / self.state_size).ravel()])
+        return np.concatenate([constants, (self.start_states / self.start_size).ravel()])
 
     def constants(self, parameters: Float[np.ndarray, " parameters"]) -> np.ndarray:
         values = self.values.copy()
@@ -278,14 +289,10 @@ class _Problem:
 
     def states(self, parameters: Float[np.ndarray, " parameters"]) -> np.ndarray:
         states = parameters[self.free.size :].reshape(self.start_states.shape)
-        return states * self.state_size
+        return states * self.start_size
 
     def laws(self, parameters: Float[np.ndarray, " parameters"]) -> tuple[Expression, ...]:
-        values, laws, start = self.constants(parameters), [], 0
-        for skeleton in self.skeletons:
-            laws.append(skeleton.with_constants(values[start : start + skeleton.num_constants]))
-            start += skeleton.num_constants
-        return tuple(laws)
+        return laws_with_constants(self.skeletons, self.constants(parameters))
 
     # --- residuals -----------------------------------------------------------
 
@@ -354,10 +361,12 @@ class _Problem:
                 moved[i] += _STEP
                 memories[1 + i] = self._memory(moved)
         found = []
-        for segment, y0 in zip(self.segments, states, strict=True):
+        for segment, y0, size, level in zip(
+            self.segments, states, self.start_size, self.resolution, strict=True
+        ):
             starts = np.repeat(y0[None], copies, axis=0)
             if derivatives:
-                starts[1 + number :] += _STEP * np.diag(self.state_size)
+                starts[1 + number :] += _STEP * np.diag(size)
             if self.work <= 0:
                 raise _BudgetSpent
             solved = dop853_system.integrate(
@@ -367,7 +376,7 @@ class _Problem:
                 segment.t,
                 segment.run.inputs,
                 rtol=_TOLERANCE,
-                atol=_TOLERANCE * self.state_size,
+                atol=_TOLERANCE * level,
                 limit=_FAR * self.state_size,
                 max_steps=_MAX_STEPS,
             )

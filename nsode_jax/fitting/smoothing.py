@@ -1,24 +1,107 @@
-"""A smooth curve through noisy, unevenly sampled data."""
+"""Smooth curves through noisy, unevenly sampled data.
+
+A smoothing spline bends alike everywhere, but what is measured often moves fast for a while
+and then hardly at all: a steep beginning, the spikes of an oscillator. Such curves are smoothed
+in a time of their own, in which they move evenly: a clock that runs fast where the data do.
+Which clock serves a quantity best generalized cross-validation says.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from jaxtyping import Float
-from scipy.interpolate import CubicSpline, make_interp_spline
-from scipy.linalg import cho_solve_banded, cholesky_banded
+from scipy.interpolate import BSpline, CubicSpline, PchipInterpolator, make_interp_spline
 from scipy.optimize import isotonic_regression
+
+from nsode_jax.fitting.noise_scale import LINEAR, NoiseScale
+from nsode_jax.fitting.splines import lagrange_weights, smoothing_spline
 
 _CLEAN = 1e-3
 """Deviations below this share of the spread are no noise to be modelled."""
 
-_FORETOLD = 0.7
-"""Where neighbours err by less than this share of what a smooth curve leaves, it lost signal."""
-
 _CLEAN_NEIGHBOURS = 1e-4
 """Likewise, for the deviations of values from their neighbours."""
+
+_MUCH_BETTER = 0.5
+"""Share of the squared errors of neighbours at which a smooth curve foretells much better."""
+
+_BEGINNINGS = (0.1, 0.02)
+"""Shares of all time within which a beginning may be steep."""
+
+_AT_REST = 1.0
+"""How fast clocks run where nothing moves, beside what they run elsewhere on average."""
+
+_TYPICAL = 1.48
+"""Standard deviations of a normal distribution in a median magnitude."""
+
+_ROUNDS = 2
+"""So often clocks are set by the curves found before."""
+
+_PIECES = 8
+"""Of each interval between observations, by which its speed is measured."""
+
+_Times = Float[np.ndarray, " times"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SmoothCurve:
+    """A curve through the values of one quantity.
+
+    Attributes:
+      spline: the curve over what its clock shows.
+      noise: root mean square of what it leaves, weighted, or would be wrong by, in units of y.
+      square_error: mean square, weighted, of its errors in foretelling a value left out.
+      clock: an increasing function of time; the time itself, if left out.
+      scale: in which the spline has the values.
+    """
+
+    spline: BSpline | CubicSpline
+    noise: float
+    square_error: float
+    clock: PchipInterpolator | None = None
+    scale: NoiseScale = LINEAR
+
+    def __call__(self, t: _Times, degree: int = 0) -> _Times:
+        """The curve, or its first derivative, at some times."""
+        shown = t if self.clock is None else self.clock(t)
+        y = self.scale.inverse(self.spline(shown))
+        if not degree:
+            return y
+        speed = 1.0 if self.clock is None else self.clock(t, 1)
+        return self.spline(shown, 1) * speed / self.scale.slope(y)
+
+
+def smooth_curves(
+    t: Float[np.ndarray, " time"],
+    y: Float[np.ndarray, "time quantities"],
+    weights: Float[np.ndarray, "time quantities"] | None = None,
+    scales: Sequence[NoiseScale] = (),
+) -> list[SmoothCurve]:
+    """A curve through each of some quantities that may rise and fall.
+
+    Exact data are interpolated, by the order that foretells most values best from their
+    neighbours; noisy ones are smoothed, in the clock that foretells them best.
+
+    Args:
+      t: increasing times, at least 4.
+      y: values.
+      weights: what residuals are multiplied by, of mean square 1; None for ones.
+      scales: in which they are smooth and alike noisy, one for each; those of y, if left out.
+    """
+    scales = scales or [LINEAR] * y.shape[1]
+    z, precision = np.empty_like(y), np.ones_like(y) if weights is None else weights.copy()
+    for k, scale in enumerate(scales):
+        z[:, k] = scale.forward(y[:, k])
+        precision[:, k] /= scale.slope(y[:, k])
+    found = _smoothed(t, z, precision)
+    for k, (curve, scale) in enumerate(zip(found, scales, strict=True)):
+        better = _interpolant(t, z[:, k], precision[:, k], curve)
+        found[k] = dataclasses.replace(better or curve, scale=scale)
+    return found
 
 
 def monotone_curve(
@@ -31,122 +114,17 @@ def monotone_curve(
     Solutions of a scalar autonomous ODE are monotone, so wiggles are noise. Residuals are
     multiplied by the weights, if there are any.
     """
-    scaled = (t - t[0]) / (t[-1] - t[0])
-    level, size = y.mean(), y.std() or 1.0
-    values = (y - level) / size
-    smoothed = _smoothing_spline_values(scaled, values, weights)
-    if np.sqrt(np.mean((smoothed - values) ** 2)) > _CLEAN:
-        curve = CubicSpline(scaled, smoothed, bc_type="natural")
-    else:  # The data are clean, and interpolation is more exact.
-        curve = CubicSpline(scaled, values)
+    counts = np.ones_like(y) if weights is None else weights
+    (curve,) = _smoothed(t, y[:, None], counts[:, None])
+    exact = curve.noise <= _CLEAN * y.std()  # Interpolation is better then.
+    through = CubicSpline(t, y) if exact else curve
 
     def evaluate(times: np.ndarray) -> np.ndarray:
-        raw = np.clip(curve((times - t[0]) / (t[-1] - t[0])), values.min(), values.max())
+        raw = np.clip(through(times), y.min(), y.max())
         both = [isotonic_regression(raw, increasing=up).x for up in (True, False)]
-        return level + size * min(both, key=lambda x: float(np.sum((x - raw) ** 2)))
+        return min(both, key=lambda x: float(np.sum((x - raw) ** 2)))
 
     return evaluate
-
-
-def _smoothing_spline_values(
-    t: Float[np.ndarray, " time"],
-    y: Float[np.ndarray, " time"],
-    weights: Float[np.ndarray, " time"] | None = None,
-) -> Float[np.ndarray, " time"]:
-    """The cubic smoothing spline at the data, smoothed by generalized cross-validation.
-
-    Reinsch's form: (R + p Q'VQ) g = Q'y, x = y - p V Q g, with banded matrices, V being
-    1 / weights^2. Degrees
-    of freedom count 1.4 times in the criterion, which keeps it from following the
-    noise of short series. SciPy's `make_smoothing_spline` fails on uneven times
-    ("ill-posed"); dense decompositions are slow where BLAS threads share few cores.
-
-    Args:
-      t: times from 0 to 1, at least 4, shape [time].
-      y: values, shape [time].
-      weights: what residuals are multiplied by, shape [time]; None for ones.
-    """
-    size = 1.0 if weights is None else np.sqrt(np.mean(weights**2))
-    weights = np.ones(t.size) if weights is None else np.asarray(weights / size)
-    variance, inner = weights**-2.0, t.size - 2
-    step = np.diff(t)
-    before, after = 1 / step[:-1], 1 / step[1:]
-    q = np.stack([before, -before - after, after])  # Column j of Q, rows j, j+1, j+2.
-    near = [variance[row : row + inner] for row in range(3)]
-    gram = np.zeros((3, inner))  # R, upper bands: [2] diagonal, [1] and [0] above it.
-    gram[2] = (step[:-1] + step[1:]) / 3
-    gram[1, 1:] = step[1:-1] / 6
-    rough = np.zeros((3, inner))  # Q'VQ likewise.
-    rough[2] = (q**2 * near).sum(axis=0)
-    rough[1, 1:] = q[1, :-1] * q[0, 1:] * near[1][:-1] + q[2, :-1] * q[1, 1:] * near[2][:-1]
-    rough[0, 2:] = q[2, :-2] * q[0, 2:] * near[2][:-2]
-    right = q[0] * y[:-2] + q[1] * y[1:-1] + q[2] * y[2:]
-
-    penalties, factors = [], []
-    for penalty in t.size * np.geomspace(1e-16, 10.0, 50):
-        try:
-            factors.append(cholesky_banded(gram + penalty * rough))
-        except np.linalg.LinAlgError:
-            continue
-        penalties.append(penalty)
-    bands = _bands_of_inverse(np.array(factors).reshape(-1, 3, inner))
-    # Of the product of two symmetric matrices, in which each band off the diagonal is twice.
-    traces = np.zeros(len(penalties))
-    for band in range(3):
-        along = rough[2 - band, band:] * bands[:, band, : inner - band]
-        traces += (2.0 if band else 1.0) * along.sum(axis=1)
-    best, smoothed = np.inf, y
-    for penalty, factor, trace in zip(penalties, factors, traces, strict=True):
-        curvature = cho_solve_banded((factor, False), right)
-        residual = np.zeros(t.size)
-        for row in range(3):
-            residual[row : row + inner] += penalty * near[row] * q[row] * curvature
-        freedom = 1 - 1.4 * (1 - penalty * trace / t.size)
-        left = ((weights * residual) ** 2).mean()
-        if freedom > 0.01 and left / freedom**2 < best:
-            best, smoothed = left / freedom**2, y - residual
-    return smoothed
-
-
-def _bands_of_inverse(
-    factors: Float[np.ndarray, "matrices 3 rows"],
-) -> Float[np.ndarray, "matrices 3 rows"]:
-    """Diagonal, first and second band of the inverses of pentadiagonal matrices.
-
-    From their Cholesky factors, in as many steps as rows (Hutchinson and de Hoog 1985, Numer.
-    Math. 47), for all matrices at once.
-
-    Args:
-      factors: upper ones, as SciPy's `cholesky_banded` has them.
-
-    Returns:
-      Entry [m, k, i] is the inverse's in row i and column i + k.
-    """
-    number, _, rows = factors.shape
-    diagonal = factors[:, 2]
-    first, second = np.zeros((2, number, rows))
-    first[:, :-1] = factors[:, 1, 1:] / diagonal[:, :-1]
-    second[:, :-2] = factors[:, 0, 2:] / diagonal[:, :-2]
-    bands = np.zeros((3, rows + 2, number))
-    for i in range(rows - 1, -1, -1):
-        near, far = first[:, i], second[:, i]
-        bands[1, i] = -near * bands[0, i + 1] - far * bands[1, i + 1]
-        bands[2, i] = -near * bands[1, i + 1] - far * bands[0, i + 2]
-        bands[0, i] = diagonal[:, i] ** -2.0 - near * bands[1, i] - far * bands[2, i]
-    return np.moveaxis(bands[:, :rows], -1, 0)
-
-
-def lagrange_weights(
-    nodes: Float[np.ndarray, "points nodes"], at: Float[np.ndarray, " points"]
-) -> Float[np.ndarray, "points nodes"]:
-    """Weights of the values at the nodes in the polynomial through them, at one place each."""
-    away = at[:, None] - nodes
-    weights = np.ones_like(nodes)
-    for k in range(nodes.shape[1]):
-        for other in range(nodes.shape[1]):
-            if other != k:
-                weights[:, k] *= away[:, other] / (nodes[:, k] - nodes[:, other])
-    return weights
 
 
 def is_clean(t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"]) -> bool:
@@ -154,51 +132,98 @@ def is_clean(t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"]) -> bo
 
     Unlike smoothing, this is not misled by a steep transient of a few points.
     """
-    inner = np.arange(2, t.size - 2)
-    if not inner.size:
+    if t.size < 5:
         return False
-    columns = inner[:, None] + np.array([-2, -1, 1, 2])
-    weights = lagrange_weights(t[columns], t[inner])
-    deviation = np.abs((weights * y[columns]).sum(axis=1) - y[inner])
-    noise = deviation / np.sqrt(1 + (weights**2).sum(axis=1))
-    return bool(np.median(noise) <= _CLEAN_NEIGHBOURS * y.std())
+    noise = float(np.median(np.abs(_left_out_errors(t, y, 2))))
+    return noise <= _CLEAN_NEIGHBOURS * float(y.std())
 
 
-def smooth_curve(
+def _interpolant(
     t: Float[np.ndarray, " time"],
     y: Float[np.ndarray, " time"],
-    weights: Float[np.ndarray, " time"] | None = None,
-) -> tuple[Callable[..., np.ndarray], float]:
-    """A smooth curve through a series that may rise and fall, and its noise.
+    weights: Float[np.ndarray, " time"],
+    smooth: SmoothCurve,
+) -> SmoothCurve | None:
+    """The curve through exact data; None through noisy ones, which the smooth one serves.
 
-    Exact data are interpolated, by the order that foretells most values best from their
-    neighbours; noisy ones are smoothed by generalized cross-validation.
-
-    Args:
-      t: increasing times.
-      y: values.
-      weights: what residuals are multiplied by, of mean square 1; None for ones.
-
-    Returns:
-      The curve as a function of times and of the number of the derivative, and the root
-      mean square of what it leaves, weighted, or would be wrong by, in units of y.
+    Data are exact where most values are what their neighbours foretell, unless a curve that
+    leaves noise foretells them all much better: the noise may grow with the values, and most
+    of these be small.
     """
     halves = [half for half in (2, 3, 4) if t.size > 4 * half]
     errors = {half: _left_out_errors(t, y, half) for half in halves}
-    typical = {half: 1.48 * float(np.median(np.abs(found))) for half, found in errors.items()}
-    half, error = min(typical.items(), key=lambda item: item[1], default=(2, np.inf))
-    if error <= _CLEAN * y.std():
-        return make_interp_spline(t, y, k=2 * half - 1), error
+    typical = {half: _TYPICAL * float(np.median(np.abs(found))) for half, found in errors.items()}
+    half, noise = min(typical.items(), key=lambda item: item[1], default=(2, math.inf))
+    clean = _CLEAN * float(y.std())
+    if noise > clean:
+        return None
+    precision = float(np.sqrt(np.mean(weights**2)))
+    square = float(np.mean((weights[half:-half] * errors[half]) ** 2))
+    if smooth.noise > precision * clean and smooth.square_error < _MUCH_BETTER * square:
+        return None
+    return SmoothCurve(make_interp_spline(t, y, k=2 * half - 1), precision * noise, square)
+
+
+def _smoothed(
+    t: Float[np.ndarray, " time"],
+    y: Float[np.ndarray, "time quantities"],
+    weights: Float[np.ndarray, "time quantities"],
+) -> list[SmoothCurve]:
+    """A smoothing spline for each quantity, in the clock that foretells its values best."""
+    columns = list(zip(y.T, weights.T, strict=True))
+    found: list[SmoothCurve] = []
+
+    def look_at(clock: PchipInterpolator) -> None:
+        tried = [_in_clock(clock, t, *column) for column in columns]
+        pairs = zip(found or tried, tried, strict=True)
+        found[:] = [min(pair, key=lambda curve: curve.square_error) for pair in pairs]
+
+    for clock in _clocks_of_beginnings(t):
+        look_at(clock)
+    for _ in range(_ROUNDS):
+        look_at(_clock_of_curves(t, found))
+    return found
+
+
+def _in_clock(
+    clock: PchipInterpolator,
+    t: Float[np.ndarray, " time"],
+    y: Float[np.ndarray, " time"],
+    weights: Float[np.ndarray, " time"],
+) -> SmoothCurve:
+    """The smoothing spline in the time of a clock."""
+    shown, level, size = clock(t), y.mean(), y.std() or 1.0
+    values, square = smoothing_spline(shown, (y - level) / size, weights)
+    values = level + size * values
+    left = float(np.sqrt(np.mean((weights * (y - values)) ** 2)))
+    spline = CubicSpline(shown, values, bc_type="natural")
+    return SmoothCurve(spline, left, float(np.mean(weights**2)) * size**2 * square, clock)
+
+
+def _clocks_of_beginnings(t: Float[np.ndarray, " time"]) -> Iterator[PchipInterpolator]:
+    """The even clock, and such as run fast at first."""
     since = (t - t[0]) / (t[-1] - t[0])
-    smoothed = _smoothing_spline_values(since, (y - y.mean()) / y.std(), weights)
-    smoothed = y.mean() + y.std() * smoothed
-    left = float(np.sqrt(np.mean(((1.0 if weights is None else weights) * (y - smoothed)) ** 2)))
-    # Mean squares both, for most errors are small where noise grows with the values.
-    squares = {half: float(np.mean(found**2)) for half, found in errors.items()}
-    half, square = min(squares.items(), key=lambda item: item[1], default=(2, np.inf))
-    if square < (_FORETOLD * left) ** 2:  # Few points for steep data: neighbours know better.
-        return make_interp_spline(t, y, k=2 * half - 1), math.sqrt(square)
-    return CubicSpline(t, smoothed, bc_type="natural"), left
+    yield _clock(t, since)
+    for share in _BEGINNINGS:
+        yield _clock(t, np.log1p(since / share))
+
+
+def _clock_of_curves(
+    t: Float[np.ndarray, " time"], curves: Sequence[SmoothCurve]
+) -> PchipInterpolator:
+    """The clock that runs as fast as all curves together move, and somewhat where none does."""
+    pieces = np.arange(_PIECES) / _PIECES
+    fine = np.append((t[:-1, None] + np.diff(t)[:, None] * pieces).ravel(), t[-1])
+    moved = np.zeros(fine.size)
+    for curve in curves:
+        values = curve(fine)
+        moved[1:] += np.cumsum(np.abs(np.diff(values))) / (values.std() or 1.0)
+    since = (fine - t[0]) / (t[-1] - t[0])
+    return _clock(t, (moved + _AT_REST * moved[-1] * since)[::_PIECES])
+
+
+def _clock(t: Float[np.ndarray, " time"], shown: Float[np.ndarray, " time"]) -> PchipInterpolator:
+    return PchipInterpolator(t, (shown - shown[0]) / (shown[-1] - shown[0]))
 
 
 def _left_out_errors(

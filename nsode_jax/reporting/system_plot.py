@@ -25,6 +25,7 @@ from nsode_jax.reporting.pictures import (
     mathtext,
     new_figure,
     save,
+    scale_values,
     thinned,
     write_title,
 )
@@ -93,27 +94,32 @@ def draw_solutions(
 ) -> None:
     """A panel for each quantity: its data in all runs, and the fitted solutions.
 
-    The band is the solution give or take two residuals (root mean square). Inputs are drawn
-    below.
+    The band is the solution give or take two residuals (root mean square), wider where values
+    are noisier. Inputs are drawn below.
     """
     best, system = found.best, found.system
     panels = _panels(figure, len(system.observed) + len(system.inputs))
-    drawn = [best.solutions(run, number, TIMES) for number, run in enumerate(found.runs)]
+    pieces = [
+        (run, piece)
+        for number, run in enumerate(found.runs)
+        for piece in best.solutions(run, number, TIMES)
+    ]
     for k, (axes, name) in enumerate(zip(panels, system.observed)):
         values = np.concatenate([run.y[:, k] for run in found.runs])
         noise = 2.0 * best.residuals[k]
         wide = band and np.isfinite(noise) and noise > _VISIBLE * np.ptp(values)
-        for place, (t, states) in enumerate(itertools.chain.from_iterable(drawn)):
+        for place, (run, (t, states)) in enumerate(pieces):
             solution = finite(states[:, k])
             label = "_" if place else called or _solution_label(best)
             axes.plot(t, solution, color=BEST, lw=2.2, label=label)
             if wide:
                 label = "_" if place else "± 2 residuals (RMS)"
-                ends = (solution - noise, solution + noise)
+                sizes = noise * np.interp(t, run.t, 1.0 / run.weights[:, k])
+                ends = (solution - sizes, solution + sizes)
                 axes.fill_between(t, *ends, color=BEST, alpha=0.13, lw=0, label=label)
         for number, run in enumerate(found.runs):
             _draw_points(axes, run.t, run.y[:, k], number, len(found.runs))
-        axes.set_ylim(*limits(values, 0.1))
+        scale_values(axes, [run.quantity(k) for run in found.runs])
         finish(axes, "", as_label(name))
     below = panels[len(system.observed) :]
     for k, (axes, name) in enumerate(zip(below, system.inputs, strict=True)):
@@ -126,8 +132,12 @@ def draw_solutions(
 
 
 def draw_residuals(figure: Figure | SubFigure, found: SystemResult, time_name: str) -> None:
-    """Data minus solution of each quantity over time, and lines at two residuals (RMS)."""
-    panels, left = _panels(figure, len(found.system.observed)), residuals(found)
+    """Data minus solution of each quantity over time, and lines at two residuals (RMS).
+
+    Where values count by their precision, so do residuals.
+    """
+    panels = _panels(figure, len(found.system.observed))
+    left = [run.weights * part for run, part in zip(found.runs, residuals(found), strict=True)]
     for k, (axes, name) in enumerate(zip(panels, found.system.observed, strict=True)):
         known = np.concatenate([part[:, k] for part in left])
         known = known[np.isfinite(known)]
@@ -140,7 +150,8 @@ def draw_residuals(figure: Figure | SubFigure, found: SystemResult, time_name: s
             _draw_points(axes, run.t, part[:, k], number, len(found.runs))
         reach = max(np.abs(known).max(initial=0.0), 2.0 * rms)
         axes.set_ylim(*limits(np.array([-reach, reach]), 0.12))
-        finish(axes, "", f"{as_label(name)}: data − law")
+        weighted = any(np.ptp(run.weights[:, k]) for run in found.runs)
+        finish(axes, "", f"{as_label(name)}: data − law{', weighted' if weighted else ''}")
     panels[-1].set_xlabel(as_label(time_name), fontsize=12)
     _legend_above(figure, panels)
 

@@ -2,7 +2,7 @@
 
 {"format": "nsode_jax system discovery", "version": 1, "seconds": 12.3, "notes": [...],
  "system": {"observed": ["hare", "lynx"], "inputs": [], "explicit_time": false, "order": 1},
- "runs": [{"t": [...], "y": [[...], ...], "u": [[], ...]}],
+ "runs": [{"t": [...], "y": [[...], ...], "u": [[], ...], "noise": null}],
  "candidates": [{"formulas": ["0.5*hare - 0.03*hare*lynx", ...], "states": [...], ...}, ...]}
 """
 
@@ -59,7 +59,7 @@ def save(found: SystemResult, path: str | Path) -> None:
             "explicit_time": system.explicit_time,
             "order": system.order,
         },
-        "runs": [{name: getattr(run, name).tolist() for name in "tyu"} for run in found.runs],
+        "runs": [_encode_run(run) for run in found.runs],
         "candidates": [_encode_candidate(candidate) for candidate in found.candidates],
     }
     write_discovery(path, (FORMAT, VERSION), found.seconds, found.notes, content)
@@ -73,6 +73,11 @@ def load(path: str | Path) -> SystemResult:
       DiscoveryFileError: if it is damaged, no discovery of a system, or of a newer version.
     """
     return read_discovery(path, (FORMAT, VERSION), _decode)
+
+
+def _encode_run(run: Run) -> dict[str, Any]:
+    arrays = {name: getattr(run, name).tolist() for name in "tyu"}
+    return arrays | {"noise": encode_rows(run.noise_sizes)}
 
 
 def _encode_candidate(candidate: SystemCandidate) -> dict[str, Any]:
@@ -135,8 +140,13 @@ def _run(value: Any, where: str, system: System) -> Run:
     t = np.array(read_field(entry, "t", as_list(as_finite), where), np.float64)
     if t.size < 2 or not (np.diff(t) > 0).all():
         raise DiscoveryFileError(f"{where}.t does not increase")
-    y = _rows(entry, "y", where, t.size, len(system.observed))
-    return Run(t, y, _rows(entry, "u", where, t.size, len(system.inputs)))
+    observed = len(system.observed)
+    y, noise = _rows(entry, "y", where, t.size, observed), None
+    if entry.get("noise") is not None:  # Files of the first version may lack it.
+        noise = _rows(entry, "noise", where, t.size, observed)
+        if not (noise > 0).all():
+            raise DiscoveryFileError(f"{where}.noise is not positive")
+    return Run(t, y, _rows(entry, "u", where, t.size, len(system.inputs)), noise)
 
 
 def _rows(

@@ -14,11 +14,19 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
+
 from nsode_jax.expressions.constants import structure
 from nsode_jax.expressions.summands import summands
 from nsode_jax.fitting.observations import Observations
 from nsode_jax.fitting.progress import Progress
-from nsode_jax.fitting.shooting import SystemFit, fit_system, refitted
+from nsode_jax.fitting.shooting import (
+    SystemFit,
+    covariance,
+    fit_system,
+    laws_with_constants,
+    refitted,
+)
 from nsode_jax.fitting.stages import fit_in_stages
 from nsode_jax.fitting.trajectory_fitting import FULL, NO_FIT, ROUGH
 from nsode_jax.search.equations import PRECISIONS, score_at
@@ -34,6 +42,9 @@ _CHANGED = 2
 
 _MOST_OWN = 16
 """Combinations of constants that a system of the user's own is fitted from."""
+
+_NEAR_ONE, _WITHIN = 0.25, 2.5
+"""Constants that may be 1: no farther from it than so much, and so many standard errors."""
 
 _HOPELESS = 0.3
 """Relative residual of a solution from which no single shooting recovers by itself."""
@@ -51,7 +62,7 @@ class CombineConfig:
       staged: most fits in stages, which take long, of those that need them.
     """
 
-    drafts: int = 10
+    drafts: int = 20
     combinations: int = 100
     fitted: int = 8
     rounds: int = 3
@@ -97,9 +108,14 @@ class SystemSearch:
         """Fits systems; those that have solutions, the best first, with their scores."""
         chosen: list[tuple[Draft, ...]] = []
         for precision in (0.0, *PRECISIONS):
-            value = functools.partial(score_at, observations=self.data.count, precision=precision)
+            values = [
+                functools.partial(
+                    score_at, own=own, observations=self.data.count, precision=precision
+                )
+                for own in self.data.system.sought
+            ]
             number = self.config.combinations // (1 if not precision else _OF_A_PRECISION)
-            chosen += itertools.islice(combinations(self.drafts, value), number)
+            chosen += itertools.islice(combinations(self.drafts, values), number)
         for number, drafts in enumerate(chosen):
             progress("combining equations", number / len(chosen))
             self.fit_roughly(drafts)
@@ -112,7 +128,8 @@ class SystemSearch:
                 break
         for key in self.best(self.config.fitted):
             self.polish(key)
-            self.share(key)
+            for each in {key, self.round(key)}:
+                self.share(each)
         ranked = [(self.fits[key], self.scores[key]) for key in self.best(len(self.fits))]
         return [(fit, score) for fit, score in ranked if not fit.diverged]
 
@@ -149,10 +166,34 @@ class SystemSearch:
 
     def share(self, key: tuple[str, ...]) -> None:
         """Makes one constant of those that two equations share with opposite signs."""
-        for shared in shared_terms(self.fits[key].laws):
+        for shared in shared_terms(self.fits[key].laws, self.data.system.sought):
             fit = self.fits[key]
-            tied = refitted(self.data, fit, FULL, (*fit.ties, shared.tie))
-            self._keep(key, tied)
+            if shared.tie not in fit.ties:
+                tied = refitted(self.data, fit, FULL, (*fit.ties, shared.tie))
+                self._keep(key, tied)
+
+    def round(self, key: tuple[str, ...]) -> tuple[str, ...]:
+        """Takes constants that may well be 1 to be that where it pays; the system's key then."""
+        fit = self.fits[key]
+        known = None if fit.diverged else covariance(self.data, fit)
+        if known is None:
+            return key
+        values = np.concatenate([law.constants for law in fit.laws])
+        away, errors = np.abs(np.abs(values) - 1.0), np.sqrt(np.diag(known))
+        near = np.flatnonzero((away < _NEAR_ONE) & (away < _WITHIN * errors))
+        best = key
+        for place in sorted(near, key=lambda i: away[i] / errors[i]):
+            rounded = values.copy()
+            rounded[place] = np.sign(values[place])
+            changed = laws_with_constants([law.skeleton for law in fit.laws], rounded)
+            laws = tuple(law for one in changed if (law := canonical_or_none(one)) is not None)
+            if len(laws) < len(changed):
+                continue
+            there = tuple(structure(law) for law in laws)
+            self._keep(there, refitted(self.data, dataclasses.replace(fit, laws=laws), FULL, ()))
+            if self.scores[there] < self.scores[best]:
+                best, values = there, rounded
+        return best
 
     def change(self, key: tuple[str, ...]) -> bool:
         """Tries the best system with one equation shorter or replaced; whether one is better."""
@@ -181,13 +222,13 @@ class SystemSearch:
 
 
 def combinations(
-    drafts: Sequence[Sequence[Draft]], value: Callable[[Draft], float]
+    drafts: Sequence[Sequence[Draft]], scores: Sequence[Callable[[Draft], float]]
 ) -> Iterator[tuple[Draft, ...]]:
-    """One draft of each equation, by the sum of their values, lowest first."""
+    """One draft of each equation, by the sum of their scores, lowest first."""
     if not all(drafts):
         return
-    drafts = [sorted(options, key=value) for options in drafts]
-    values = [[value(draft) for draft in options] for options in drafts]
+    drafts = [sorted(options, key=score) for options, score in zip(drafts, scores, strict=True)]
+    values = [list(map(score, options)) for options, score in zip(drafts, scores, strict=True)]
 
     def total(places: tuple[int, ...]) -> float:
         return sum(row[i] for row, i in zip(values, places, strict=True))

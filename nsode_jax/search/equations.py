@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import heapq
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -45,6 +46,10 @@ _LENDING = 4
 PRECISIONS = (3e-3, 1e-2, 3e-2)
 """Of the spread: the regression of coarse or noisy data is wrong by an amount that is not
 known, and long equations fit its errors. The solutions decide."""
+
+_SWITCHED = 0.8
+"""Share of the time that an input has its least or its largest value from which on it is a
+switch."""
 
 _PEAKS = 2
 _FREQUENCIES = 400
@@ -98,11 +103,12 @@ def share_terms(
     for k, form in enumerate(forms):
         others = [d.expression for i, own in enumerate(drafts) if i != k for d in best(own)]
         lent = dict.fromkeys(part for law in others for part in summands(law) if len(part) > 1)
-        simple = monomials(system.variables, 2)
+        simple, switches = monomials(system.variables, 2), _switches(form, system)
+        simple = [term for term in simple if _plain(term, switches)]
         terms = [*(term for term in simple if _admits(restriction, term, system)), *lent]
         more = _search(form, system, [terms], count, config, restriction, refined=False)
         merged = {structure(d.expression): d for d in [*more, *drafts[k]]}
-        found.append(selected(list(merged.values()), form.count, count))
+        found.append(selected(list(merged.values()), form, count))
     return found
 
 
@@ -122,51 +128,54 @@ def _search(
         search.run(config)
         best = min((draft.score for draft in drafts.values()), default=math.inf)
         found = _drafts(search, form, system, best if refined else -math.inf)
-        for draft in selected(found, form.count, 2 * count):
+        for draft in selected(found, form, 2 * count):
             canonical = canonical_or_none(draft.expression)
             if canonical is None or not restriction.admits(canonical):
                 continue
             key = structure(canonical)
             if key not in drafts or draft.score < drafts[key].score:
-                value = equation_score(canonical, draft.error, form.count, form.floor)
+                value = equation_score(canonical, draft.error, form)
                 drafts[key] = dataclasses.replace(draft, expression=canonical, score=value)
-    return selected(list(drafts.values()), form.count, count)
+    return selected(list(drafts.values()), form, count)
 
 
 def _admits(restriction: Restriction, term: Prefix, system: System) -> bool:
     return restriction.admits(sum_of([term], [1.0], system.variables))
 
 
-def selected(drafts: Sequence[Draft], observations: int, count: int) -> list[Draft]:
+def selected(drafts: Sequence[Draft], form: Regression, count: int) -> list[Draft]:
     """The best drafts at every precision that the regression may have, each once."""
     chosen: dict[str, Draft] = {}
     for precision in (0.0, *PRECISIONS):
-        value = functools.partial(score_at, observations=observations, precision=precision)
+        value = functools.partial(
+            score_at, own=form.own, observations=form.count, precision=precision
+        )
         for draft in heapq.nsmallest(count, drafts, key=value):
             chosen[structure(draft.expression)] = draft
     return list(chosen.values())
 
 
-def score_at(draft: Draft, observations: int, precision: float) -> float:
+def score_at(draft: Draft, own: str, observations: int, precision: float) -> float:
     """The score of a draft if the regression is wrong by so much of the spread; 0: as it is."""
     if not precision:
         return draft.score
     square = draft.error**2 + precision**2
-    return observations * math.log(square) + equation_cost(draft.expression, observations)
+    return observations * math.log(square) + equation_cost(draft.expression, own, observations)
 
 
 def libraries(form: Regression, system: System, span: float) -> list[list[Prefix]]:
     """Lists of terms that are searched one after the other, simple ones by themselves first."""
-    values = np.atleast_2d(form.nodes)
-    lasting = (*system.states, *system.inputs)
-    simple = monomials(system.variables, MAX_DEGREE)
+    switches = _switches(form, system)
+    lasting = tuple(v for v in (*system.states, *system.inputs) if v not in switches)
+    nodes = np.atleast_2d(form.nodes)
+    values = np.array([nodes[system.variables.index(name)] for name in lasting])
+    simple = [term for term in monomials(system.variables, MAX_DEGREE) if _plain(term, switches)]
     if system.explicit_time:
         frequencies = peaks(form, system, span)
         simple = simple + waves(frequencies, lasting, TIME)
-    low = monomials(system.variables, 2)
+    low = [term for term in monomials(system.variables, 2) if _plain(term, switches)]
     fading = decays(span, lasting, TIME) if system.explicit_time else []
-    curved = functions(lasting, values[: len(lasting)])
-    bent = saturations(lasting, values[: len(lasting)])
+    curved, bent = functions(lasting, values), saturations(lasting, values)
     return [
         simple,
         low + curved,
@@ -174,6 +183,21 @@ def libraries(form: Regression, system: System, span: float) -> list[list[Prefix
         *([low + fading] if fading else []),
         simple + curved + bent,
     ]
+
+
+def _switches(form: Regression, system: System) -> frozenset[str]:
+    """Inputs that are on or off: their powers and functions say nothing new."""
+    found = set()
+    for name in system.inputs:
+        row = form.nodes[system.variables.index(name)]
+        if np.mean((row == row.min()) | (row == row.max())) > _SWITCHED:
+            found.add(name)
+    return frozenset(found)
+
+
+def _plain(term: Prefix, switches: frozenset[str]) -> bool:
+    """Whether no switch is in a power."""
+    return not any(a == "pow" and b in switches for a, b in itertools.pairwise(term))
 
 
 def peaks(form: Regression, system: System, span: float) -> list[float]:
@@ -239,7 +263,7 @@ def _drafts(search: SubsetSearch, form: Regression, system: System, best: float)
             law = sum_of(terms, coefficients, system.variables)
         except ExpressionError:
             continue
-        value = equation_score(law, error, form.count, form.floor)
+        value = equation_score(law, error, form)
         linear.append(Draft(law, error, value, origin))
         if any(_has_thresholds(term) for term in terms) and search.least(subset) < best:
             other += [guess for guess in initial_guesses(law) if fits(law, guess.free)]
@@ -247,7 +271,7 @@ def _drafts(search: SubsetSearch, form: Regression, system: System, best: float)
     for guess, values, error in zip(other, constants, errors, strict=True):
         if math.isfinite(error) and np.isfinite(values).all():
             law = guess.expression.skeleton.with_constants(values)
-            value = equation_score(law, float(error), form.count, form.floor)
+            value = equation_score(law, float(error), form)
             linear.append(Draft(law, float(error), value, origin))
     return linear
 

@@ -170,4 +170,4 @@ def _values(
 
 def _price(form: Regression, term: Prefix, variables: tuple[str, ...]) -> float:
     """What an equation of this term alone would score that explains nothing."""
-    return equation_score(sum_of([term], [0.123], variables), 1.0, form.count, form.floor)
+    return equation_score(sum_of([term], [0.123], variables), 1.0, form)

@@ -20,7 +20,9 @@ from nsode_jax.expressions.operators import UNIT
 from nsode_jax.expressions.prefix import Prefix, subtree_end
 from nsode_jax.expressions.summands import summands
 from nsode_jax.fitting.observations import Observations
+from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.shooting import SystemFit, Tie
+from nsode_jax.selection.named_systems import named_system, system_cost
 from nsode_jax.selection.score import NUMBER_COST, misfit
 from nsode_jax.selection.term_prior import TermPrior, term_cost
 
@@ -53,23 +55,33 @@ class SharedTerm:
     likeness: float
 
 
-def equation_score(law: Expression, relative_rms: float, count: int, floor: float) -> float:
+def equation_score(law: Expression, relative_rms: float, form: Regression) -> float:
     """Twice the description length of one equation and of its quantity given it.
 
     Args:
       law: the equation, of any variables.
       relative_rms: residual relative to the spread of the quantity.
-      count: number of observations.
-      floor: smallest residual that counts.
+      form: what the equation is to explain.
     """
-    return float(misfit(relative_rms, count, floor)) + equation_cost(law, count)
+    cost = equation_cost(law, form.own, form.count)
+    return float(misfit(relative_rms, form.count, form.floor)) + cost
 
 
 @functools.lru_cache(maxsize=65_536)
-def equation_cost(law: Expression, count: int) -> float:
-    """The part of the score that is complexity: what its numbers and its terms cost."""
-    numbers = sum(not is_plain(c) for c in law.constants)
-    return numbers * (math.log(count) + NUMBER_COST) + term_cost(law)
+def equation_cost(law: Expression, own: str, count: int) -> float:
+    """The part of the score that is complexity: what its numbers and its terms cost.
+
+    Args:
+      law: the equation, of any variables.
+      own: that whose rate of change it is.
+      count: number of observations.
+    """
+    return numbers_cost(law, count) + term_cost(law, own)
+
+
+def numbers_cost(law: Expression, count: int) -> float:
+    """What the numbers of an equation cost that are fitted."""
+    return sum(not is_plain(c) for c in law.constants) * (math.log(count) + NUMBER_COST)
 
 
 def system_score(data: Observations, fit: SystemFit) -> float:
@@ -79,16 +91,19 @@ def system_score(data: Observations, fit: SystemFit) -> float:
     floors = np.where(data.noise < 1e-3 * data.spread, data.noise / data.spread, 0.0)
     # The initial values of the runs are parameters of all systems alike.
     counted = max(data.count - len(data.runs), 1) / data.count
-    total = 0.0
-    for law, left, spread, floor in zip(
-        fit.laws, fit.residuals, data.spread, np.maximum(floors, FLOOR), strict=True
+    system, total, terms = data.system, 0.0, 0.0
+    for law, own, left, spread, floor in zip(
+        fit.laws, system.sought, fit.residuals, data.spread, np.maximum(floors, FLOOR), strict=True
     ):
         total += counted * float(misfit(left / spread, data.count, float(floor)))
-        total += equation_cost(law, data.count) + smallness(data, law)
-    costs = {shared.tie: shared.cost for shared in shared_terms(fit.laws)}
+        total += numbers_cost(law, data.count) + smallness(data, law)
+        terms += term_cost(law, own)
+    costs = {shared.tie: shared.cost for shared in shared_terms(fit.laws, system.sought)}
     for tie in fit.ties:
         total -= math.log(data.count) + NUMBER_COST
-        total -= max(costs.get(tie, 0.0) - _REFERENCE_COST, 0.0)
+        terms -= max(costs.get(tie, 0.0) - _REFERENCE_COST, 0.0)
+    name = named_system(system.equations(fit.laws), system.states)
+    total += system_cost(terms, name, len(system.states))
     starts = (fit.segments - 1) * len(data.runs) * len(data.system.states)
     return total + starts * math.log(data.count)
 
@@ -115,18 +130,23 @@ def _rms(law: Expression, points: Float[np.ndarray, "variables points"]) -> floa
     return value if math.isfinite(value) else 0.0
 
 
-def shared_terms(laws: Sequence[Expression]) -> list[SharedTerm]:
-    """Terms that two equations have with opposite signs and similar coefficients."""
+def shared_terms(laws: Sequence[Expression], owns: Sequence[str]) -> list[SharedTerm]:
+    """Terms that two equations have with opposite signs and similar coefficients.
+
+    Args:
+      laws: the equations.
+      owns: the variables whose rates of change they are.
+    """
     seen: dict[Prefix, list[tuple[int, float, int]]] = {}
     found, first = [], 0
-    for number, law in enumerate(laws):
+    for number, (law, own) in enumerate(zip(laws, owns, strict=True)):
         for shape, place, coefficient in _terms(law):
             for other, its_coefficient, its_place in seen.get(shape, []):
                 largest = max(abs(coefficient), abs(its_coefficient))
                 likeness = abs(coefficient + its_coefficient) / largest if largest else 1.0
                 if other != number and likeness < _ALIKE:
                     tie = Tie(first + place, its_place)
-                    cost = TermPrior.load().cost(_with_number(shape), law.variables)
+                    cost = TermPrior.load().cost(_with_number(shape), law.variables, own)
                     found.append(SharedTerm(tie, cost, likeness))
                     break
             seen.setdefault(shape, []).append((number, coefficient, first + place))

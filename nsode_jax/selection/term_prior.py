@@ -1,7 +1,8 @@
 """How probable a term of an equation of several quantities is before there are data.
 
 Which kinds of terms the sciences use is counted in a table of systems (`systems.toml`): most
-are linear, or products of two quantities. A kind that is not there is as probable as kinds
+are linear, or products of two quantities, and most have the quantity itself whose rate they
+are part of. A kind that is not there is as probable as kinds
 that are there once make it (Good 1953, Biometrika 40), and the less so the longer it is.
 """
 
@@ -26,10 +27,11 @@ from nsode_jax.expressions.prefix import Prefix
 from nsode_jax.expressions.summands import summands
 
 Kind = tuple[str | float, ...]
-"""A term in canonical form: letters for its variables, c for what is fitted."""
+"""A term in canonical form: S for the quantity itself, letters for its other variables, c for
+what is fitted."""
 
 TIME = "t"
-_LETTERS = "ABCDEF"
+_OWN, _LETTERS = "S", "ABCDEF"
 _FITTED = "c"
 _GENERIC = 0.7134
 _MOST_VARIABLES = 4
@@ -66,44 +68,58 @@ class TermPrior:
         once = sum(1 for count in self.counts.values() if count == 1)
         return (once + 1) / (self._total + 1)
 
-    def cost(self, term: Prefix, variables: tuple[str, ...]) -> float:
+    def cost(self, term: Prefix, variables: tuple[str, ...], own: str) -> float:
         """Minus twice the logarithm of the probability of a term, its constants aside.
 
         Args:
           term: prefix notation, with a coefficient or without.
           variables: that an equation may have.
+          own: that whose rate of change the equation is.
         """
-        kind, ways = kind_of(_pattern(term), variables)
+        kind, ways = kind_of(_pattern(term), variables, own)
         present = len({token for token in kind if str(token) in _LETTERS})
-        choices = ways * math.comb(max(_lasting(variables), present), present)
+        others = sum(variable not in (TIME, own) for variable in variables)
+        choices = ways * math.comb(max(others, present), present)
         known = (1 - self._unseen) * self.counts.get(kind, 0) / self._total
         length = sum(isinstance(token, str) for token in kind)
         unknown = self._unseen * math.exp(-_TOKEN * max(length - 2, 0))
         return -2 * math.log((known + unknown) / choices) + _CONTINUED
 
 
-def term_cost(law: Expression) -> float:
-    """Minus twice the logarithm of the prior probability of the terms of an equation."""
+def term_cost(law: Expression, own: str) -> float:
+    """Minus twice the logarithm of the prior probability of the terms of an equation.
+
+    Args:
+      law: the equation.
+      own: the variable whose rate of change it is.
+    """
     prior = TermPrior.load()
-    return sum(prior.cost(part, law.variables) for part in summands(law))
+    return sum(prior.cost(part, law.variables, own) for part in summands(law))
 
 
-def kind_of(term: Prefix, variables: tuple[str, ...]) -> tuple[Kind, int]:
-    """The kind of a term, and in how many ways its letters can be given to its variables."""
-    return _kind_of(term, variables)
+def kind_of(term: Prefix, variables: tuple[str, ...], own: str) -> tuple[Kind, int]:
+    """The kind of a term, and in how many ways its letters can be given to other variables."""
+    return _kind_of(term, variables, own)
 
 
 @functools.lru_cache(maxsize=20_000)
-def _kind_of(term: Prefix, variables: tuple[str, ...]) -> tuple[Kind, int]:
-    present = tuple(v for v in variables if v in term and v != TIME)[:_MOST_VARIABLES]
+def _kind_of(term: Prefix, variables: tuple[str, ...], own: str) -> tuple[Kind, int]:
+    present = tuple(v for v in variables if v in term and v not in (TIME, own))[:_MOST_VARIABLES]
     written = set()
     for letters in itertools.permutations(_LETTERS[: len(present)]):
-        renamed = dict(zip(present, letters, strict=True))
+        renamed = {own: _OWN} | dict(zip(present, letters, strict=True))
         prefix = tuple(renamed.get(str(token), token) for token in term)
-        written.add(_canonical(prefix, (*_LETTERS[: len(present)], TIME)))
+        written.add(_canonical(prefix, (_OWN, *_LETTERS[: len(present)], TIME)))
     return min(written, key=str), len(written)
 
 
+def canonical_term(term: Prefix, called: Mapping[str, str], variables: tuple[str, ...]) -> Kind:
+    """A term with other names for its variables, in canonical form, its constants aside."""
+    renamed = tuple(called.get(str(token), token) for token in _pattern(term))
+    return _canonical(renamed, variables)
+
+
+@functools.lru_cache(maxsize=20_000)
 def _canonical(prefix: Prefix, variables: tuple[str, ...]) -> Kind:
     """The term with a coefficient, in canonical form, its fitted constants all alike."""
     law = Expression(("mul", _GENERIC, *prefix) if prefix else (_GENERIC,), variables)
@@ -125,23 +141,28 @@ def _pattern(term: Prefix) -> Prefix:
     )
 
 
-def _lasting(variables: tuple[str, ...]) -> int:
-    return sum(variable != TIME for variable in variables)
-
-
 # --- the table -------------------------------------------------------------------
+
+
+def known_systems() -> list[tuple[str, tuple[Expression, ...]]]:
+    """The name and the equations of every system of the table; states are x0, x1, ..."""
+    file = importlib.resources.files("nsode_jax.selection") / "systems.toml"
+    systems = tomllib.loads(file.read_text(encoding="utf-8"))["system"]
+    return [
+        (one["name"], tuple(read_equation(text, tuple(texts)) for text in texts.values()))
+        for one in systems
+        for texts in [one["equations"]]
+    ]
 
 
 def known_kinds() -> list[Kind]:
     """Of every term of every system of the table."""
-    file = importlib.resources.files("nsode_jax.selection") / "systems.toml"
-    systems = tomllib.loads(file.read_text(encoding="utf-8"))["system"]
-    kinds = []
-    for system in systems:
-        for equation in system["equations"].values():
-            law = read_equation(equation, tuple(system["equations"]))
-            kinds += [kind_of(_pattern(part), law.variables)[0] for part in summands(law)]
-    return kinds
+    return [
+        kind_of(_pattern(part), law.variables, f"x{own}")[0]
+        for _, laws in known_systems()
+        for own, law in enumerate(laws)
+        for part in summands(law)
+    ]
 
 
 def read_equation(text: str, states: tuple[str, ...]) -> Expression:

@@ -1,0 +1,84 @@
+"""Systems that have a name: which of the table a system is, and what it costs as one of them."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+
+from nsode_jax.expressions.expression import Expression
+from nsode_jax.expressions.prefix import Prefix
+from nsode_jax.expressions.summands import summands
+from nsode_jax.selection.term_prior import TIME, Kind, canonical_term, known_systems
+
+SHARE = 0.5
+"""Probability that a system is one of the table."""
+
+Shape = tuple[tuple[Kind, ...], ...]
+"""The kinds of terms of each equation, states called x0, x1, ..."""
+
+
+def named_system(equations: Sequence[Expression], states: Sequence[str]) -> str | None:
+    """The name that the table has for a system, its constants aside.
+
+    Args:
+      equations: a right-hand side for each state.
+      states: their names in the equations.
+
+    Returns:
+      None for one that the table lacks, or that depends on an input.
+    """
+    known = {*states, TIME}
+    if any(v in equation.prefix for equation in equations for v in {*equation.variables} - known):
+        return None
+    parts = tuple(tuple(summands(equation)) for equation in equations)
+    return _named(parts, tuple(states))
+
+
+def system_cost(terms: float, name: str | None, number: int) -> float:
+    """Minus twice the logarithm of a system's prior probability, its constants aside.
+
+    A mixture: with probability `SHARE` one of the table, each with its states in any order, and
+    otherwise one of terms.
+
+    Args:
+      terms: that of its terms alone (`term_prior`).
+      name: of the system in the table, or None.
+      number: of its states.
+    """
+    alone = -terms / 2 + math.log(1 - SHARE)
+    if name is None:
+        return -2 * alone
+    systems = sum(len(shape) == number for shape in _table())
+    listed = math.log(SHARE / (systems * math.factorial(number)))
+    return -2 * (max(alone, listed) + math.log1p(math.exp(-abs(alone - listed))))
+
+
+@functools.lru_cache(maxsize=20_000)
+def _named(parts: tuple[tuple[Prefix, ...], ...], states: tuple[str, ...]) -> str | None:
+    for order in itertools.permutations(range(len(states))):
+        called = {states[place]: f"x{i}" for i, place in enumerate(order)}
+        shape = _shape([parts[place] for place in order], called)
+        if shape in _table():
+            return _table()[shape]
+    return None
+
+
+def _shape(parts: Sequence[Sequence[Prefix]], called: Mapping[str, str]) -> Shape:
+    names = (*called.values(), TIME)
+    return tuple(
+        tuple(sorted({canonical_term(term, called, names) for term in terms}, key=str))
+        for terms in parts
+    )
+
+
+@functools.cache
+def _table() -> dict[Shape, str]:
+    """The names of all systems by their shape; where two are alike, both."""
+    found: dict[Shape, list[str]] = collections.defaultdict(list)
+    for name, laws in known_systems():
+        states = {f"x{i}": f"x{i}" for i in range(len(laws))}
+        found[_shape([summands(law) for law in laws], states)].append(name)
+    return {shape: ", or ".join(names) for shape, names in found.items()}
