@@ -7,7 +7,8 @@ from observing import observed
 from nsode_jax.dynamics.system import System
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.shooting import Tie, covariance, fit_system
+from nsode_jax.fitting.shooting import covariance, fit_system
+from nsode_jax.fitting.system_problem import Tie
 from nsode_jax.fitting.trajectory_fitting import FULL
 
 PREY = System(("x", "y"))

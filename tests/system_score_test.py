@@ -8,7 +8,8 @@ from observing import observed
 from nsode_jax.dynamics.system import System
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.shooting import Tie, fit_system
+from nsode_jax.fitting.shooting import fit_system
+from nsode_jax.fitting.system_problem import Tie
 from nsode_jax.fitting.trajectory_fitting import FULL
 from nsode_jax.selection.system_score import shared_terms, system_score
 

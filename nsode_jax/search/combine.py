@@ -24,10 +24,10 @@ from nsode_jax.fitting.shooting import (
     SystemFit,
     covariance,
     fit_system,
-    laws_with_constants,
     refitted,
 )
 from nsode_jax.fitting.stages import fit_in_stages
+from nsode_jax.fitting.system_problem import laws_with_constants
 from nsode_jax.fitting.trajectory_fitting import FULL, NO_FIT, ROUGH
 from nsode_jax.search.equations import PRECISIONS, score_at
 from nsode_jax.search.population import Draft

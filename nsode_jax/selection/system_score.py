@@ -21,7 +21,8 @@ from nsode_jax.expressions.prefix import Prefix, subtree_end
 from nsode_jax.expressions.summands import summands
 from nsode_jax.fitting.observations import Observations
 from nsode_jax.fitting.regression import Regression
-from nsode_jax.fitting.shooting import SystemFit, Tie
+from nsode_jax.fitting.shooting import SystemFit
+from nsode_jax.fitting.system_problem import Tie
 from nsode_jax.selection.named_systems import named_system, system_cost
 from nsode_jax.selection.score import NUMBER_COST, misfit
 from nsode_jax.selection.term_prior import TermPrior, term_cost
