@@ -147,7 +147,7 @@ def _searched(
     Equations are searched along smooth curves through the data and, where there is noise, along
     the solution of the best system again, until no other comes first.
     """
-    search = SystemSearch(with_expected_noise(data), work.combine)
+    search = SystemSearch(with_expected_noise(data), work.combine, restriction)
     tried, notes = list(own), []
     ranked, best, unsolved = [], None, set()
     for left in reversed(range(_PASSES)):
@@ -164,7 +164,7 @@ def _searched(
         seen = None if notes else weighted_system(search.data, best)
         notes += seen[1] if seen else ()
         if seen is not None and seen[0] is not search.data:
-            search, best = SystemSearch(seen[0], work.combine), None
+            search, best = SystemSearch(seen[0], work.combine, restriction), None
             tried += [OwnSystem.of(fit.laws, fit.origins) for fit, _ in ranked[:_CARRIED]]
         elif not _is_noisy(search.data) or (before is not None and best.key == before.key):
             break

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import math
 
 import numpy as np
 from jaxtyping import Float
@@ -12,6 +13,7 @@ from jaxtyping import Float
 from nsode_jax.dynamics.dop853_system import Inputs
 from nsode_jax.dynamics.system import System, measured_inputs
 from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.noise_scale import LINEAR, NoiseScale, scale_of
 from nsode_jax.fitting.smoothing import SmoothCurve, smooth_curves
 
@@ -146,6 +148,16 @@ class Observations:
         for k, scale in enumerate(run.scales):
             levels[k] = min(levels[k], scale.level)
         return levels
+
+    def rms(self, law: Expression) -> float:
+        """Root mean square of a law, or of a term, along the data; 0 if it is not finite."""
+        with np.errstate(all="ignore"):
+            value = float(np.sqrt(np.mean(law.evaluate(*self._all_points) ** 2)))
+        return value if math.isfinite(value) else 0.0
+
+    @functools.cached_property
+    def _all_points(self) -> Float[np.ndarray, "variables observations"]:
+        return np.concatenate([self.points(run, run.t) for run in self.runs], axis=1)
 
     def points(
         self, run: Run, t: Float[np.ndarray, " time"]

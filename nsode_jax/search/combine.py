@@ -20,6 +20,7 @@ from nsode_jax.expressions.constants import structure
 from nsode_jax.expressions.summands import summands
 from nsode_jax.fitting.observations import Observations
 from nsode_jax.fitting.progress import Progress
+from nsode_jax.fitting.score_test import gains
 from nsode_jax.fitting.shooting import (
     SystemFit,
     covariance,
@@ -31,6 +32,8 @@ from nsode_jax.fitting.system_problem import laws_with_constants
 from nsode_jax.fitting.trajectory_fitting import FULL, NO_FIT, ROUGH
 from nsode_jax.search.equations import PRECISIONS, score_at
 from nsode_jax.search.population import Draft
+from nsode_jax.search.sources import UNRESTRICTED, Restriction
+from nsode_jax.search.terms import MAX_DEGREE, monomials, sum_of
 from nsode_jax.search.variants import canonical_or_none
 from nsode_jax.selection.system_score import shared_terms, system_score
 
@@ -45,6 +48,12 @@ _MOST_OWN = 16
 
 _NEAR_ONE, _WITHIN = 0.25, 2.5
 """Constants that may be 1: no farther from it than so much, and so many standard errors."""
+
+_LONGER, _TELLING = 3, 6.0
+"""Terms more that are tried, and by how much residuals must fall for it, in squares of noise."""
+
+_ADDED = 0.01
+"""Of the rate of an equation: a term that is added, to begin with."""
 
 _HOPELESS = 0.3
 """Relative residual of a solution from which no single shooting recovers by itself."""
@@ -72,8 +81,13 @@ class CombineConfig:
 class SystemSearch:
     """Fitted systems, the best fit of each combination."""
 
-    def __init__(self, data: Observations, config: CombineConfig):
-        self.data, self.config = data, config
+    def __init__(
+        self,
+        data: Observations,
+        config: CombineConfig,
+        restriction: Restriction = UNRESTRICTED,
+    ):
+        self.data, self.config, self.restriction = data, config, restriction
         self.drafts: list[list[Draft]] = [[] for _ in data.system.observed]
         self.fits: dict[tuple[str, ...], SystemFit] = {}
         self.scores: dict[tuple[str, ...], float] = {}
@@ -196,11 +210,15 @@ class SystemSearch:
         return best
 
     def change(self, key: tuple[str, ...]) -> bool:
-        """Tries the best system with one equation shorter or replaced; whether one is better."""
+        """Tries a system with one equation shorter, longer or replaced; whether one is better."""
         before, fit = self.scores[self.best(1)[0]], self.fits[key]
         for k, law in enumerate(fit.laws):
             current = Draft(law, 0.0, 0.0, fit.origins[k])
-            options = [*self.drafts[k][: self.config.drafts], *shorter(current)]
+            options = [
+                *self.drafts[k][: self.config.drafts],
+                *shorter(current),
+                *self.longer(key, k),
+            ]
             for option in options:
                 drafts = [
                     Draft(other, 0.0, 0.0, origin)
@@ -211,6 +229,22 @@ class SystemSearch:
                 if self.scores[changed] < before + 10.0:
                     self.polish(changed)
         return self.scores[self.best(1)[0]] < before
+
+    def longer(self, key: tuple[str, ...], equation: int) -> Iterator[Draft]:
+        """The equation with one of the terms more that would explain most."""
+        fit = self.fits[key]
+        if fit.diverged:
+            return
+        law, origin = fit.laws[equation], fit.origins[equation]
+        terms = monomials(law.variables, MAX_DEGREE)
+        found = gains(self.data, fit, equation, terms)
+        for i in heapq.nlargest(_LONGER, np.flatnonzero(found > _TELLING), key=found.__getitem__):
+            size = self.data.rms(sum_of([terms[i]], [1.0], law.variables))
+            coefficient = _ADDED * self.data.rms(law) / size
+            added = ("mul", coefficient, *terms[i]) if terms[i] else (coefficient,)
+            canonical = canonical_or_none(type(law)(("add", *law.prefix, *added), law.variables))
+            if canonical is not None and self.restriction.admits(canonical):
+                yield Draft(canonical, 0.0, math.nan, origin.descendant())
 
     def _relative(self, fit: SystemFit) -> float:
         return float((fit.residuals / self.data.spread).max())

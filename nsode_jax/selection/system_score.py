@@ -12,7 +12,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
 
 from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.expression import Expression
@@ -115,20 +114,13 @@ def smallness(data: Observations, law: Expression) -> float:
     A constant is expected within a factor of e^3 of what makes its term as large as the
     equation; one of a millionth of that is hardly meant.
     """
-    points = np.concatenate([data.points(run, run.t) for run in data.runs], axis=1)
-    size = _rms(law, points)
+    size = data.rms(law)
     total = 0.0
     for part in summands(law):
-        share = _rms(Expression(part, law.variables), points) / size if size else 1.0
+        share = data.rms(Expression(part, law.variables)) / size if size else 1.0
         if 0.0 < share < 1.0:
             total += (math.log(share) / _PRIOR_WIDTH) ** 2
     return total
-
-
-def _rms(law: Expression, points: Float[np.ndarray, "variables points"]) -> float:
-    with np.errstate(all="ignore"):
-        value = float(np.sqrt(np.mean(law.evaluate(*points) ** 2)))
-    return value if math.isfinite(value) else 0.0
 
 
 def shared_terms(laws: Sequence[Expression], owns: Sequence[str]) -> list[SharedTerm]:
