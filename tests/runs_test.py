@@ -47,6 +47,14 @@ def test_a_long_table(tmp_path, names):
     assert read.trajectories[2].y[0] == 30 + 3 + 118 // 9
 
 
+def test_labels_that_are_numbers_before_the_clock_are_no_times(tmp_path):
+    """The first two columns look like time and value, and both y and hours start again."""
+    rows = [f"{dose},{hour},{dose * 0.9**hour:.4f}" for dose in (1, 5, 10) for hour in range(12)]
+    message = refusal(write(tmp_path, "\n".join(["dose,hours,y", *rows])))
+    assert "column 'hours' start again 2 times, where column 'dose' changes" in message
+    assert message.endswith("--time hours --series dose.")
+
+
 def test_a_clock_that_starts_again(tmp_path):
     block = "Cycle,Time [s],A1\n" + "".join(f"{i},{i * 600},{i * i}\n" for i in range(12))
     second = "\nMode,Kinetic,\n" + block.replace("A1", "B7")

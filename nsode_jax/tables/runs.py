@@ -102,13 +102,17 @@ def require_no_long_table(sheet: Sheet, time: int, value: int) -> None:
 
 
 def long_table(sheet: Sheet, time: int, value: int) -> tuple[int, int] | None:
-    """Another clock, which starts again, and the column of labels that changes where it does."""
+    """Another clock, which starts again, and the column of labels that changes where it does.
+
+    It may be what was taken for the value, if there are other numbers that may be that.
+    """
+    numbers = {c for c in sheet.frame.columns if sheet.cells(c).dtype.kind in "iuf"}
     for column in sheet.frame.columns:
-        if column in (time, value) or sheet.cells(column).dtype.kind not in "iuf":
+        if column == time or column not in numbers:
             continue
         number = runs(sheet.cells(column).to_numpy(np.float64))
         others = [c for c in sheet.frame.columns if c != column and _is_label(sheet, c, number)]
-        if number[-1] > 0 and others:
+        if number[-1] > 0 and others and (column != value or numbers - {time, value, others[0]}):
             return column, others[0]
     return None
 
