@@ -1,5 +1,7 @@
 """Pictures of systems: what is in each panel."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -119,3 +121,17 @@ def test_inputs_are_drawn_below():
     assert [axes.get_xlabel() for axes in figure.axes] == ["", "hours"]
     (line,) = figure.axes[1].get_lines()
     assert_allclose(line.get_ydata(), np.sin(line.get_xdata()), atol=0.01)
+
+
+def test_quantities_over_decades_are_drawn_by_shares():
+    equations = ("-1.2*x", "1.2*x - 0.6*y")
+    found = discovered(System(("x", "y")), equations, (100.0, 1.0), noise=0.0)
+    (run,) = found.runs
+    sizes = np.stack([run.y[:, 0] / 5, np.ones(len(run))], axis=1)
+    found = dataclasses.replace(found, runs=(dataclasses.replace(run, noise_sizes=sizes),))
+    figure = new_figure(8.0, 5.0)
+    draw_solutions(figure, found, "t")
+    assert [axes.get_yscale() for axes in figure.axes] == ["log", "linear"]
+    figure = new_figure(8.0, 5.0)
+    draw_residuals(figure, found, "t")
+    assert [axes.get_ylabel() for axes in figure.axes] == ["x\nshare of value", "y\ndata − law"]

@@ -134,12 +134,12 @@ def draw_solutions(
 def draw_residuals(figure: Figure | SubFigure, found: SystemResult, time_name: str) -> None:
     """Data minus solution of each quantity over time, and lines at two residuals (RMS).
 
-    Where values count by their precision, so do residuals.
+    Where values count by their precision, so do residuals; over decades they are shares.
     """
     panels = _panels(figure, len(found.system.observed))
-    left = [run.weights * part for run, part in zip(found.runs, residuals(found), strict=True)]
     for k, (axes, name) in enumerate(zip(panels, found.system.observed, strict=True)):
-        known = np.concatenate([part[:, k] for part in left])
+        left, kind = _comparable(found, k)
+        known = np.concatenate(left)
         known = known[np.isfinite(known)]
         rms = float(np.sqrt(np.mean(known**2))) if known.size else 0.0
         axes.axhline(0.0, color="0.6", lw=1.0)
@@ -147,13 +147,23 @@ def draw_residuals(figure: Figure | SubFigure, found: SystemResult, time_name: s
             label = "± 2 residuals (RMS)" if sign > 0 else "_lower"
             axes.axhline(sign * 2.0 * rms, color=BEST, lw=1.4, ls="--", label=label)
         for number, (run, part) in enumerate(zip(found.runs, left, strict=True)):
-            _draw_points(axes, run.t, part[:, k], number, len(found.runs))
+            _draw_points(axes, run.t, part, number, len(found.runs))
         reach = max(np.abs(known).max(initial=0.0), 2.0 * rms)
         axes.set_ylim(*limits(np.array([-reach, reach]), 0.12))
-        weighted = any(np.ptp(run.weights[:, k]) for run in found.runs)
-        finish(axes, "", f"{as_label(name)}: data − law{', weighted' if weighted else ''}")
+        finish(axes, "", f"{as_label(name)}\n{kind}")
     panels[-1].set_xlabel(as_label(time_name), fontsize=12)
     _legend_above(figure, panels)
+
+
+def _comparable(found: SystemResult, k: int) -> tuple[list[Float[np.ndarray, " time"]], str]:
+    """Residuals of a quantity in all runs, alike noisy, and what they are."""
+    parts = [part[:, k] for part in residuals(found)]
+    if any(not run.scales[k].linear for run in found.runs):
+        sizes = [run.scales[k].size(run.y[:, k]) for run in found.runs]
+        return [part / size for part, size in zip(parts, sizes, strict=True)], "share of value"
+    weights = [run.weights[:, k] for run in found.runs]
+    kind = "weighted" if any(map(np.ptp, weights)) else "data − law"
+    return [part * weight for part, weight in zip(parts, weights, strict=True)], kind
 
 
 def _panels(figure: Figure | SubFigure, number: int) -> list[Axes]:
