@@ -1,6 +1,7 @@
 """Whether the stated probabilities of systems mean what they say."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -42,3 +43,11 @@ def test_a_run_is_resumed(tmp_path, monkeypatch, capsys):
     main([str(path)])
     assert len(path.read_text().splitlines()) == 1
     assert "| all | 1 | 100% |" in capsys.readouterr().out
+
+
+def test_the_documentation_shows_the_committed_results():
+    docs = Path(__file__).parent.parent / "docs"
+    lines = (docs / "evaluation" / "systems" / "calibration.jsonl").read_text("utf-8").splitlines()
+    assert len(lines) == len(ALL) * len(system_calibration.NOISES)
+    shown = table([json.loads(line) for line in lines])
+    assert shown in (docs / "results.md").read_text("utf-8")

@@ -33,8 +33,8 @@ from nsode_jax.selection.score import posterior_probabilities
 _RETURNED = 30
 _UNSEEN, _HIDING = 0.1, 0.03
 """How probable it is in much noise that the right law of a quantity is not among its candidates,
-and the share of the spread from which on noise is much; chosen on coupled textbook systems
-(`evaluation.system_calibration` runs them)."""
+and the share of the spread from which on noise is much. On textbook systems first laws are then
+right about as often as is stated (`evaluation.system_calibration`)."""
 
 _WITH_UNCERTAINTY = 10
 _PASSES = 4
