@@ -55,7 +55,7 @@ WHO_NEEDS_THEM = {
         "modeling.checkpoints",
         "training.loop",
     },
-    "app": {"app.inputs", "app.law", "app.page"},
+    "app": {"app.columns", "app.inputs", "app.law", "app.page"},
     "notebook": {"reporting.widget"},
 }
 
