@@ -12,7 +12,10 @@ def equations(*texts, names=("a", "b")):
     return [Expression.from_infix(text, names) for text in texts]
 
 
-PREY = "predator and prey (Lotka 1925, Volterra 1926)"
+PREY = (
+    "predator and prey (Lotka 1925, Volterra 1926), or growth cycle of wages and employment "
+    "(Goodwin 1967)"
+)
 
 
 @pytest.mark.parametrize(

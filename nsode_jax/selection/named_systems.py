@@ -63,12 +63,11 @@ def system_cost(terms: float, name: str | None, number: int) -> float:
 
 @functools.lru_cache(maxsize=20_000)
 def _named(parts: tuple[tuple[Prefix, ...], ...], states: tuple[str, ...]) -> str | None:
+    shapes = set()
     for order in itertools.permutations(range(len(states))):
         called = {states[place]: f"x{i}" for i, place in enumerate(order)}
-        shape = _shape([parts[place] for place in order], called)
-        if shape in _table():
-            return _table()[shape]
-    return None
+        shapes.add(_shape([parts[place] for place in order], called))
+    return ", or ".join(name for shape, name in _table().items() if shape in shapes) or None
 
 
 def _shape(parts: Sequence[Sequence[Prefix]], called: Mapping[str, str]) -> Shape:
