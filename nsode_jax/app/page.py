@@ -137,10 +137,11 @@ class Visit:
             return
         if opened is None:  # The server is shutting down.
             return
-        self._table, guess = opened
+        table, guess = opened
+        self._table = table
         values = values or guess.values
         self._asked = dataclasses.replace(guess, values=values, effort=self._asked.effort)
-        self._show_columns(self._table)
+        self._show_columns(table)
         await self._reread()
 
     def _refuse(self, message: str) -> None:
