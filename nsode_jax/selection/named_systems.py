@@ -78,7 +78,7 @@ def _shape(parts: Sequence[Sequence[Prefix]], called: Mapping[str, str]) -> Shap
         renamed = tuple(called.get(str(token), token) for token in term)
         with np.errstate(all="ignore"):
             value = Expression(renamed, names).evaluate(*places.values())
-        return canonical_term(term, called, names), bool(value < 0)
+        return canonical_term(renamed, names), bool(value < 0)
 
     return tuple(tuple(sorted(set(map(signed, terms)), key=str)) for terms in parts)
 

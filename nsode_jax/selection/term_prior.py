@@ -113,10 +113,9 @@ def _kind_of(term: Prefix, variables: tuple[str, ...], own: str) -> tuple[Kind, 
     return min(written, key=str), len(written)
 
 
-def canonical_term(term: Prefix, called: Mapping[str, str], variables: tuple[str, ...]) -> Kind:
-    """A term with other names for its variables, in canonical form, its constants aside."""
-    renamed = tuple(called.get(str(token), token) for token in _pattern(term))
-    return _canonical(renamed, variables)
+def canonical_term(term: Prefix, variables: tuple[str, ...]) -> Kind:
+    """A term in canonical form, its constants aside."""
+    return _canonical(_pattern(term), variables)
 
 
 @functools.lru_cache(maxsize=20_000)
