@@ -152,11 +152,12 @@ class Observations:
     def rms(self, law: Expression) -> float:
         """Root mean square of a law, or of a term, along the data; 0 if it is not finite."""
         with np.errstate(all="ignore"):
-            value = float(np.sqrt(np.mean(law.evaluate(*self._all_points) ** 2)))
+            value = float(np.sqrt(np.mean(law.evaluate(*self.along) ** 2)))
         return value if math.isfinite(value) else 0.0
 
     @functools.cached_property
-    def _all_points(self) -> Float[np.ndarray, "variables observations"]:
+    def along(self) -> Float[np.ndarray, "variables observations"]:
+        """All variables of the equations at the times of the observations."""
         return np.concatenate([self.points(run, run.t) for run in self.runs], axis=1)
 
     def points(

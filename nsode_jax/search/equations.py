@@ -103,8 +103,8 @@ def share_terms(
     for k, form in enumerate(forms):
         others = [d.expression for i, own in enumerate(drafts) if i != k for d in best(own)]
         lent = dict.fromkeys(part for law in others for part in summands(law) if len(part) > 1)
-        simple, switches = monomials(system.variables, 2), _switches(form, system)
-        simple = [term for term in simple if _plain(term, switches)]
+        simple, switches = monomials(system.variables, 2), switches_of(form.nodes, system)
+        simple = [term for term in simple if has_plain_switches(term, switches)]
         terms = [*(term for term in simple if _admits(restriction, term, system)), *lent]
         more = _search(form, system, [terms], count, config, restriction, refined=False)
         merged = {structure(d.expression): d for d in [*more, *drafts[k]]}
@@ -165,15 +165,19 @@ def score_at(draft: Draft, own: str, observations: int, precision: float) -> flo
 
 def libraries(form: Regression, system: System, span: float) -> list[list[Prefix]]:
     """Lists of terms that are searched one after the other, simple ones by themselves first."""
-    switches = _switches(form, system)
+    switches = switches_of(form.nodes, system)
     lasting = tuple(v for v in (*system.states, *system.inputs) if v not in switches)
     nodes = np.atleast_2d(form.nodes)
     values = np.array([nodes[system.variables.index(name)] for name in lasting])
-    simple = [term for term in monomials(system.variables, MAX_DEGREE) if _plain(term, switches)]
+    simple = [
+        term
+        for term in monomials(system.variables, MAX_DEGREE)
+        if has_plain_switches(term, switches)
+    ]
     if system.explicit_time:
         frequencies = peaks(form, system, span)
         simple = simple + waves(frequencies, lasting, TIME)
-    low = [term for term in monomials(system.variables, 2) if _plain(term, switches)]
+    low = [term for term in monomials(system.variables, 2) if has_plain_switches(term, switches)]
     fading = decays(span, lasting, TIME) if system.explicit_time else []
     curved, bent = functions(lasting, values), saturations(lasting, values)
     return [
@@ -185,17 +189,17 @@ def libraries(form: Regression, system: System, span: float) -> list[list[Prefix
     ]
 
 
-def _switches(form: Regression, system: System) -> frozenset[str]:
+def switches_of(values: Float[np.ndarray, "variables times"], system: System) -> frozenset[str]:
     """Inputs that are on or off: their powers and functions say nothing new."""
     found = set()
     for name in system.inputs:
-        row = form.nodes[system.variables.index(name)]
+        row = values[system.variables.index(name)]
         if np.mean((row == row.min()) | (row == row.max())) > _SWITCHED:
             found.add(name)
     return frozenset(found)
 
 
-def _plain(term: Prefix, switches: frozenset[str]) -> bool:
+def has_plain_switches(term: Prefix, switches: frozenset[str]) -> bool:
     """Whether no switch is in a power."""
     return not any(a == "pow" and b in switches for a, b in itertools.pairwise(term))
 
