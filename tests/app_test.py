@@ -75,8 +75,8 @@ def served(address):
         return False
 
 
-def until(condition):
-    """What the condition gives, once it is something."""
+def until(condition, missed=lambda: ""):
+    """What the condition gives, once it is something; `missed` tells what was there instead."""
     end = time.monotonic() + PATIENCE
     while True:
         try:
@@ -86,7 +86,7 @@ def until(condition):
             # The page replaces and moves its elements at any moment.
             if type(error).__name__ not in PASSING:
                 raise
-        assert time.monotonic() < end
+        assert time.monotonic() < end, missed()
         time.sleep(0.05)
 
 
@@ -112,6 +112,10 @@ class Browser:
             "return document.querySelector(arguments[0])?.textContent || ''", css
         )
         return " ".join(found.split())
+
+    def see(self, css, *words):
+        """Waits until an element's text holds the words: the page fills in any order."""
+        until(lambda: all(word in self.text(css) for word in words), lambda: self.text(css))
 
     def press(self, words):
         """A button, a tab or an entry of a list."""
@@ -170,6 +174,10 @@ class Browser:
             "return [...document.querySelectorAll('.pictures img')].map(x => [x.src, x.alt])"
         )
 
+    def caption(self, words):
+        """Waits until the first picture is this one."""
+        until(lambda: [alt for _, alt in self.pictures()][:1] == [words], self.pictures)
+
     def downloaded(self, name):
         return until(lambda: [p for p in self.downloads.iterdir() if p.name == name])[0]
 
@@ -192,27 +200,27 @@ class Browser:
 def test_from_a_file_to_a_moved_constant(browser):
     browser.open()
     browser.upload(ROOT / "examples" / "yeast_growth.csv")
-    until(lambda: browser.text(".read") == "19 points of yeast_amount over time_h from 0 to 18")
+    browser.see(".read", "19 points of yeast_amount over time_h from 0 to 18")
     browser.press("fast")
     browser.press("Find the law")
-    until(lambda: "carrying capacity" in browser.text(".details"))
-    assert "K = 663.0 ± 1.7" in browser.text(".details")
-    assert "0.547*y - 0.000825*y**2" in browser.text(".candidates")
+    browser.see(".details", "carrying capacity")
+    browser.see(".details", "K = 663.0 ± 1.7")
+    browser.see(".candidates", "0.547*y - 0.000825*y**2")
 
     # Its constants move, and everything that is shown of the law with them.
     until(lambda: len(browser.pictures()) == 2)
     before = [source for source, _ in browser.pictures()]
     browser.slide("c1", 0.8)
     until(lambda: "R² = 0.999" not in browser.text(".law"))
-    until(lambda: browser.pictures()[0][1] == "The data and the solution of law 1, moved")
-    assert all(source not in before for source, _ in browser.pictures())
+    browser.caption("The data and the solution of law 1, moved")
+    until(lambda: all(source not in before for source, _ in browser.pictures()))
     browser.shot("wide")
     browser.press("As fitted")
-    until(lambda: "R² = 0.99985" in browser.text(".law"))
+    browser.see(".law", "R² = 0.99985")
 
     # Another law.
     browser.choose(2)
-    until(lambda: browser.pictures()[0][1] == "The data and the solution of law 2")
+    browser.caption("The data and the solution of law 2")
     browser.press("Report")
     browser.press("Report, pictures and numbers (ZIP)")
     with zipfile.ZipFile(browser.downloaded("yeast_growth_law.zip")) as files:
@@ -224,13 +232,12 @@ def test_bad_files_are_answered_in_place(browser, tmp_path):
     bad.write_text("hello\nworld\n")
     browser.open()
     browser.upload(bad)
-    until(lambda: browser.text(".problem"))
-    assert browser.text(".problem").startswith("'bad.csv' has no two columns of numbers")
+    browser.see(".problem", "'bad.csv' has no two columns of numbers")
     browser.shot("bad")
     # And the next one is read.
     browser.upload(ROOT / "examples" / "yeast_growth.csv")
-    until(lambda: browser.text(".read").startswith("19 points"))
-    assert not browser.all(".problem")
+    browser.see(".read", "19 points")
+    until(lambda: not browser.all(".problem"))
 
 
 def test_coupled_quantities_from_pasted_cells(browser):
@@ -243,16 +250,16 @@ def test_coupled_quantities_from_pasted_cells(browser):
         area, text,
     )  # fmt: skip
     browser.press("Read")
-    until(lambda: browser.text(".read").startswith("21 points of hare over year"))
+    browser.see(".read", "21 points of hare over year")
     browser.all(".q-select")[1].click()
     browser.press("lynx")
-    until(lambda: browser.text(".read") == "21 points of hare, lynx over year")
+    browser.see(".read", "21 points of hare, lynx over year")
     browser.find("body").send_keys("\ue00c")  # Escape closes the list.
     browser.press("fast")
     browser.press("Find the law")
-    until(lambda: "eigenvalues" in browser.text(".details"))
+    browser.see(".details", "eigenvalues")
     until(lambda: len(browser.pictures()) == 2)
-    assert "dhare/dt" in browser.text(".candidates")
+    browser.see(".candidates", "dhare/dt")
     before = browser.text(".law")
     browser.slide("c0", 0.7)
     until(lambda: browser.text(".law") != before)
@@ -269,19 +276,18 @@ def test_many_series_have_constants_of_their_own(browser, tmp_path):
     plate.write_text("\n".join(["strain,hours,OD", *rows]))
     browser.open()
     browser.upload(plate)
-    until(lambda: browser.text(".read") == "60 points of OD over hours from 0 to 12, 3 series")
+    browser.see(".read", "60 points of OD over hours from 0 to 12, 3 series")
     browser.tick("constants of its own in each series")
     browser.press("fast")
     browser.press("Find the law")
     until(lambda: len(browser.pictures()) == 2)
-    assert browser.pictures()[0][1] == "Every series and its solution"
-    details = browser.text(".details")
-    assert "carrying capacity" in details and "wild type" in details and "<i>" in details
-    assert not browser.all(".slider-c0")
+    browser.caption("Every series and its solution")
+    browser.see(".details", "carrying capacity", "wild type", "<i>")
+    until(lambda: not browser.all(".slider-c0"))
     browser.press("Python")
-    until(lambda: "'mutant': (" in browser.text(".python"))
+    browser.see(".python", "'mutant': (")
     browser.press("Report")
-    assert browser.text(".command").startswith("nsode-discover plate.csv --time=hours --value=OD")
+    browser.see(".command", "nsode-discover plate.csv --time=hours --value=OD")
     browser.press("Report, pictures and numbers (ZIP)")
     with zipfile.ZipFile(browser.downloaded("plate_law.zip")) as files:
         assert "constants.csv" in files.namelist()
@@ -297,19 +303,19 @@ def test_positions_and_what_does_not_go_together(browser, tmp_path):
     browser.open()
     browser.upload(spring)
     # The errors are seen, and do not go with accelerations.
-    until(lambda: "errors x_sd" in browser.text(".more"))
+    browser.see(".more", "errors x_sd")
     browser.tick("second order")
-    until(lambda: browser.text(".problem"))
-    assert browser.text(".problem") == (
-        "“errors of measurement” is for one quantity with dy/dt = f(y) only; leave it out"
+    browser.see(
+        ".problem",
+        "“errors of measurement” is for one quantity with dy/dt = f(y) only; leave it out",
     )
     browser.find(".errors .q-chip__icon--remove").click()
-    until(lambda: browser.text(".read") == "80 points of x over time")
+    browser.see(".read", "80 points of x over time")
     browser.press("fast")
     browser.press("Find the law")
     until(lambda: len(browser.pictures()) == 2)
-    assert "v is dx/dt" in browser.text(".law")
-    assert "stable focus" in browser.text(".details")
+    browser.see(".law", "v is dx/dt")
+    browser.see(".details", "stable focus")
     before = browser.text(".law")
     browser.slide("c1", 0.7)
     until(lambda: browser.text(".law") != before)
@@ -325,11 +331,11 @@ def test_wells_of_a_plate_and_an_example(browser, tmp_path):
     np.savetxt(wells, table, delimiter=",", header=header, comments="", fmt="%.5f")
     browser.open()
     browser.upload(wells)
-    until(lambda: browser.text(".read").endswith(", 12 series"))
-    until(lambda: "12 columns" in browser.text(".values"))
+    browser.see(".read", ", 12 series")
+    browser.see(".values", "12 columns")
     browser.shot("wells")
     browser.press("Hares and lynxes")
-    until(lambda: browser.text(".read") == "21 points of hare, lynx over year")
+    browser.see(".read", "21 points of hare, lynx over year")
 
 
 def test_points_can_be_drawn_and_a_search_stopped(browser):
@@ -346,7 +352,7 @@ def test_points_can_be_drawn_and_a_search_stopped(browser):
     stroke.release().perform()
     until(lambda: len(browser.all(".canvas circle")) >= 8)
     browser.press("Use")
-    until(lambda: " points of y over t from" in browser.text(".read"))
+    browser.see(".read", " points of y over t from")
     browser.shot("drawn")
     browser.press("thorough")
     browser.press("Find the law")
