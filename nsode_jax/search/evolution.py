@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from nsode_jax.expressions.constants import linear_constants
+from nsode_jax.expressions.constants import linear_constants, structure
 from nsode_jax.expressions.expression import Expression, Prefix, subtree_end
 from nsode_jax.expressions.operators import FUNCTIONS, OPERATORS, VARIABLE
 from nsode_jax.fitting.fit import Origin
@@ -70,8 +70,8 @@ def evolve(
             return
         proposals: list[Proposal] = []
         for law, origin in _children(parents, rng, scale):
-            key = law.skeleton.unsigned_key
-            # A skeleton once tried may be tried again from other constants, but not often.
+            key = structure(law)
+            # A structure once tried may be tried again from other constants, but not often.
             if (key in tried and rng.random() > 0.05) or weighted_complexity(law) > MAX_COMPLEXITY:
                 continue
             tried.add(key)

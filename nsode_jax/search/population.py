@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
+from nsode_jax.expressions.constants import structure
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import VARIABLE
 from nsode_jax.fitting.fit import NAMED, Origin
@@ -38,7 +39,10 @@ class Draft:
 
 
 def draft_laws(form: Regression, proposals: Sequence[Proposal]) -> list[Draft]:
-    """Every law fitted from its own constants; one that is undefined is left out."""
+    """Every law fitted from its own constants; one that is undefined is left out.
+
+    A law with an exponent that is not whole is drafted twice, with the next whole one too.
+    """
     guesses: list[InitialGuess] = []
     owners: list[int] = []
     for i, proposal in enumerate(proposals):
@@ -47,7 +51,7 @@ def draft_laws(form: Regression, proposals: Sequence[Proposal]) -> list[Draft]:
         guesses += options
         owners += [i] * len(options)
     constants, errors = fit_laws(form, guesses)
-    best: dict[int, Draft] = {}
+    drafts = []
     for guess, owner, values, error in zip(guesses, owners, constants, errors, strict=True):
         if not math.isfinite(error):
             continue
@@ -56,13 +60,12 @@ def draft_laws(form: Regression, proposals: Sequence[Proposal]) -> list[Draft]:
         except ValueError:  # A constant left the range of numbers.
             continue
         value = draft_score(fitted, float(error), form)
-        if owner not in best or value < best[owner].score:
-            best[owner] = Draft(fitted, float(error), value, proposals[owner].origin)
-    return list(best.values())
+        drafts.append(Draft(fitted, float(error), value, proposals[owner].origin))
+    return drafts
 
 
 class Population:
-    """The best draft of each skeleton, signs of constants aside, for one set of data."""
+    """The best draft of each structure (`constants.structure`), for one set of data."""
 
     def __init__(self, form: Regression, restriction: Restriction = UNRESTRICTED) -> None:
         self._restriction = restriction
@@ -70,7 +73,7 @@ class Population:
         self._drafts: dict[str, Draft] = {}
 
     def add(self, drafts: Sequence[Draft]) -> None:
-        """Takes them in; of one skeleton the best stays."""
+        """Takes them in; of one structure the best stays."""
         limit = self._limit()
         # Only what may stay is worth its canonical form; of named laws, which are more
         # probable than their complexity tells, all may.
@@ -84,7 +87,7 @@ class Population:
             if VARIABLE not in canonical.prefix and draft.error > 0.5:
                 continue
             value = score(canonical, draft.error, self._form)
-            key = canonical.skeleton.unsigned_key
+            key = structure(canonical)
             if key not in self._drafts or value < self._drafts[key].score:
                 self._drafts[key] = dataclasses.replace(draft, expression=canonical, score=value)
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nsode_jax.expressions.constants import is_plain
+from nsode_jax.expressions.constants import is_plain, structure
 from nsode_jax.expressions.expression import Expression, ExpressionError, Prefix
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit
@@ -201,7 +201,7 @@ def _simplify(
     """
     found: list[Fit] = []
     floor = residual_floor(data, form)
-    tried = {fit.expression.skeleton.unsigned_key for fit in fits}
+    tried = {structure(fit.expression) for fit in fits}
     pool = list(fits)
     expanded: set[Prefix] = set()
     for _ in range(rounds):
@@ -218,8 +218,8 @@ def _simplify(
             factored = factored_law(parent.expression)
             relatives += [] if factored is None else [factored]
             all_shorter = list(shortened_laws(parent.expression))
-            shorter = [law for law in all_shorter if law.skeleton.unsigned_key not in tried]
-            tried |= {law.skeleton.unsigned_key for law in shorter}
+            shorter = [law for law in all_shorter if structure(law) not in tried]
+            tried |= {structure(law) for law in shorter}
             drafts = draft_laws(
                 form, [Proposal(law, parent.origin.descendant()) for law in shorter]
             )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from nsode_jax.expressions.constants import is_plain
+from nsode_jax.expressions.constants import is_plain, structure
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit, Origin
@@ -37,12 +37,13 @@ def rank(
 ) -> list[tuple[Fit, float]]:
     """Best law first, each law once.
 
-    Of fits with the same skeleton (signs aside) the best stays. Of laws whose f
+    Of fits with the same structure (skeleton without signs, but with exponents that are
+    plain: y**2 is not y**3) the best stays. Of laws whose f
     differs by next to nothing over the observed range the simplest stays, of those that
     differ by less than the data can show the best: they are one law written in two ways,
     or not to be told apart. In an exact form the one with fewer fitted numbers stays of
     these: to fit data of seven digits with round numbers is no accident. A law that
-    somebody asked for stays in any case; if another fit of its skeleton is better, that one
+    somebody asked for stays in any case; if another fit of its structure is better, that one
     takes its origin. Laws that diverge come last.
 
     Args:
@@ -55,9 +56,7 @@ def rank(
     """
     values = scores(fits, data, form, counted_share(fits, data, form))
     order = sorted(range(len(fits)), key=lambda i: (values[i], fits[i].expression.complexity, i))
-    asked = {
-        fit.expression.skeleton.unsigned_key: fit.origin for fit in fits if fit.origin.asked_for
-    }
+    asked = {structure(fit.expression): fit.origin for fit in fits if fit.origin.asked_for}
     places = _each_once([fits[i] for i in order], asked, data, form)
     # Who takes the place of a law takes its score if that is better: the data cannot tell.
     ranked = [(fits[order[i]], min(values[order[i]], values[order[j]])) for i, j in places]
@@ -75,7 +74,7 @@ def _each_once(
         alike = _ALIKE * max(residual_floor(data, form), min(left, default=0.0))
     grid = form.nodes if form.exact else data.values(64)
     curves = [data.telling(fit.expression.evaluate(grid), grid) for fit in fits]
-    keys = [fit.expression.skeleton.unsigned_key for fit in fits]
+    keys = [structure(fit.expression) for fit in fits]
 
     def takes_its_place(i: int, j: int) -> bool:
         """Whether the later of two laws that the data do not tell apart is the simpler one."""
@@ -116,7 +115,7 @@ def counted_share(fits: Sequence[Fit], data: Dataset, form: Regression) -> float
 
 
 def _with_origin(fit: Fit, asked: Mapping[str, Origin]) -> Fit:
-    origin = asked.get(fit.expression.skeleton.unsigned_key, fit.origin)
+    origin = asked.get(structure(fit.expression), fit.origin)
     return dataclasses.replace(fit, origin=origin)
 
 
