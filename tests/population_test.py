@@ -23,13 +23,30 @@ def test_drafts_are_fitted_scored_and_remember_their_origin():
     np.testing.assert_allclose(sorted(drafts[1].expression.constants), (-0.7, 1.3, 2.0), rtol=1e-3)
 
 
-def test_the_population_keeps_the_best_of_each_skeleton():
+def test_the_population_keeps_the_best_of_each_structure():
     population = Population(form_of(solved("-0.7*y", 2.0, 4.0)))
-    drafts = {"0.3*y": 0.4, "-0.4*y": 0.1, "y + 0.7": 0.2}
+    drafts = {"0.3*y": 0.4, "-0.4*y": 0.1, "y + 0.7": 0.2, "0.3*y**2": 0.3, "0.3*y**3": 0.31}
     population.add(
         [Draft(canonical_law(text), error, 0.0, ORIGIN) for text, error in drafts.items()]
     )
-    assert [draft.expression.infix for draft in population.best(5)] == ["-0.4*y", "y + 0.7"]
+    found = [draft.expression.infix for draft in population.best(5)]
+    assert found == ["-0.4*y", "y + 0.7", "0.3*y**2", "0.3*y**3"]
+
+
+def test_who_came_first_to_an_optimum_is_its_origin():
+    population = Population(form_of(solved("-0.7*y", 2.0, 4.0)))
+    for error, source in ((0.1, "first"), (0.1 - 1e-9, "again"), (0.09, "better")):
+        population.add([Draft(canonical_law("-0.4*y"), error, -math.inf, Origin(source))])
+        (kept,) = population.best(5)
+        assert kept.origin.source == {"again": "first"}.get(source, source)
+
+
+def test_an_exponent_is_drafted_whole_too():
+    form = form_of(solved("1.1*y - 0.9*y**3", 0.05, 5.0))
+    drafts = draft_laws(form, [Proposal(canonical_law("0.9*y - 0.7*y**2.8"), ORIGIN)])
+    powers = sorted(max(draft.expression.constants) for draft in drafts)
+    assert len(powers) == 2 and 3.0 in powers
+    np.testing.assert_allclose(powers, 3.0, rtol=1e-3)
 
 
 def test_the_front_is_of_error_and_length():

@@ -43,6 +43,13 @@ def test_one_fit_per_skeleton_signs_aside():
     ]
 
 
+def test_laws_of_other_powers_do_not_hide_each_other():
+    laws = ["1.1*y - 0.9*y**3", "1.2*y - 0.8*y**2", "1.1*y - 0.9*y**2.7"]
+    fits = [fit_of(law, 0.1) for law in laws]
+    worse = fit_of("1.3*y - 0.7*y**2.4", 0.2)
+    assert set(order_of(*fits, worse)) == {fit.expression.infix for fit in fits}
+
+
 def test_equal_right_hand_sides_keep_the_shorter():
     long = fit_of("-1.1*y + 1e-12*y**2", 0.01)
     assert order_of(long, fit_of("-1.1*y", 0.01)) == ["-1.1*y"]

@@ -20,6 +20,9 @@ from nsode_jax.selection.score import draft_score, score
 
 _SIZE = 150
 
+_SAME = 0.01
+"""Scores this near are of one optimum: who came there first keeps it, and is its origin."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Draft:
@@ -88,7 +91,7 @@ class Population:
                 continue
             value = score(canonical, draft.error, self._form)
             key = structure(canonical)
-            if key not in self._drafts or value < self._drafts[key].score:
+            if key not in self._drafts or value < self._drafts[key].score - _SAME:
                 self._drafts[key] = dataclasses.replace(draft, expression=canonical, score=value)
 
     def _limit(self) -> float:
