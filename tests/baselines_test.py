@@ -150,12 +150,19 @@ def test_a_series_that_cannot_be_used_is_refused(y):
 
 
 def test_the_library_leaves_out_what_is_undefined_or_too_large():
-    functions = ("sin(y)", "exp(y)", "sqrt(y)", "log(y)")
-    terms, features = library(np.array([-1.0, 2.0]), 2, functions)
+    functions = ("sin", "exp", "sqrt", "log")
+    terms, features = library(np.array([[-1.0], [2.0]]), 2, functions)
     assert [term.infix for term in terms] == ["1", "y**1", "y**2", "sin(y)", "exp(y)"]
     np.testing.assert_allclose(features[1], [1.0, 2.0, 4.0, math.sin(2.0), math.exp(2.0)])
-    terms, _ = library(np.array([1.0, 100.0]), 1, functions)
+    terms, _ = library(np.array([[1.0], [100.0]]), 1, functions)
     assert [term.infix for term in terms] == ["1", "y**1", "sin(y)", "sqrt(y)", "log(y)"]
+
+
+def test_the_library_of_two_variables_has_their_products():
+    terms, features = library(np.array([[2.0, 3.0]]), 2, ["cos"], ("a", "b"))
+    expected = ["1", "a**1", "b**1", "a**2", "a**1*b**1", "b**2", "cos(a)", "cos(b)"]
+    assert [term.infix for term in terms] == expected
+    np.testing.assert_allclose(features[0], [1, 2, 3, 4, 6, 9, math.cos(2), math.cos(3)])
 
 
 def test_sindy_finds_the_logistic_equation():

@@ -262,7 +262,9 @@ def local_polynomials(
 
 # --- candidates ---------------------------------------------------------------
 
-_FLOOR = 1e-3
+FLOOR = 1e-3
+"""Errors below this share of the spread do not count."""
+
 _MAX_STEPS = 5_000
 _MAX_EVALUATIONS = 200_000
 
@@ -286,7 +288,7 @@ def ranked_by_solution(
         if solution is None:
             return math.inf, misfit
         with np.errstate(over="ignore"):
-            error = np.mean((solution - series.y) ** 2) + (_FLOOR * series.y.std()) ** 2
+            error = np.mean((solution - series.y) ** 2) + (FLOOR * series.y.std()) ** 2
         return len(series) * math.log(error) + len(law.constants) * math.log(len(series)), misfit
 
     return sorted(distinct(laws), key=criterion)
@@ -303,7 +305,7 @@ def distinct(laws: Iterable[Expression]) -> Iterator[Expression]:
         try:
             with contextlib.suppress(NotRepresentable):
                 law = canonicalize(law)
-            if law not in seen and Expression.from_infix(law.infix) == law:
+            if law not in seen and Expression.from_infix(law.infix, law.variables) == law:
                 law.compile()
                 seen.add(law)
                 yield law

@@ -1,6 +1,6 @@
-"""ODEBench's 40 systems of two to four quantities: how well `discover` does on them.
+"""ODEBench's 40 systems of two to four quantities: how well `discover` and others do on them.
 
-    python -m nsode_jax.evaluation.odebench_systems results.jsonl
+    python -m nsode_jax.evaluation.odebench_systems results.jsonl [--method sindy]
 
 observes each system from both of its initial values at 150 points of [0, 10] (LSODA at
 tolerances 1e-5 and 1e-7), and compares the solutions of the first system found with the true
@@ -16,7 +16,7 @@ import importlib.resources
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -26,8 +26,10 @@ from scipy.integrate import solve_ivp
 
 from nsode_jax.discovery.pipeline import DiscoveryError
 from nsode_jax.discovery.systems import discover_system
+from nsode_jax.evaluation import system_baselines
 from nsode_jax.evaluation.json_lines import SEED, Line, Tasks, command
 from nsode_jax.evaluation.metrics import GOOD_SOLUTION_R2
+from nsode_jax.evaluation.system_baselines import Laws
 from nsode_jax.expressions.expression import Expression
 
 POINTS = 150
@@ -35,6 +37,19 @@ _RTOL, _ATOL = 1e-5, 1e-7
 _MAX_EVALUATIONS = 200_000
 
 States = Float[np.ndarray, "time states"]
+
+
+def discovered(t: Float[np.ndarray, " time"], y: States, names: tuple[str, ...]) -> Laws:
+    """The first system that `discover` finds."""
+    return discover_system(t, y, names=names).best.laws
+
+
+METHODS: Mapping[str, Callable[..., Laws]] = {
+    "discover": discovered,
+    "sindy": system_baselines.sindy,
+    "operon": system_baselines.operon,
+}
+"""From times, observations and names to a law for each quantity."""
 
 
 def systems() -> list[dict[str, Any]]:
@@ -87,7 +102,9 @@ def r2(truth: States, prediction: States | None) -> float | None:
     return 1.0 - left / float(((truth - truth.mean(axis=0)) ** 2).sum())
 
 
-def evaluate(entry: dict[str, Any], first: int, noise: float, drop: float, seed: int) -> Line:
+def evaluate(
+    entry: dict[str, Any], first: int, method: str, noise: float, drop: float, seed: int
+) -> Line:
     """A line of the results: one system, observed from one of its initial values."""
     start, end = entry["t_span"]
     t = np.linspace(start, end, POINTS)
@@ -100,23 +117,23 @@ def evaluate(entry: dict[str, Any], first: int, noise: float, drop: float, seed:
     kept = np.sort(random.choice(POINTS, round(POINTS * (1 - drop)), replace=False))
     started = time.perf_counter()
     line = {"id": entry["id"], "first": first, "name": entry["name"], "dim": entry["dim"]}
-    line |= {"noise": noise, "drop": drop, "seed": seed}
+    line |= {"method": method, "noise": noise, "drop": drop, "seed": seed}
     names = tuple(f"x_{k}" for k in range(entry["dim"]))
     try:
-        best = discover_system(t[kept], noisy[kept], names=names).best
+        found = METHODS[method](t[kept], noisy[kept], names)
     except DiscoveryError as error:
         return line | {"error": str(error), "seconds": time.perf_counter() - started}
     line["seconds"] = round(time.perf_counter() - started, 2)
-    laws = [law.compile() for law in best.laws]
+    laws = [law.compile() for law in found]
 
-    def found(*y: float) -> list[float]:
+    def slopes(*y: float) -> list[float]:
         return [law(*y) for law in laws]
 
     starts = (seen[0], other[0])
     line["reconstruction_r2"], line["generalization_r2"] = (
-        r2(clean, solve(found, y0, t)) for clean, y0 in zip((seen, other), starts)
+        r2(clean, solve(slopes, y0, t)) for clean, y0 in zip((seen, other), starts)
     )
-    return line | {"segments": best.segments, "laws": [law.infix for law in best.laws]}
+    return line | {"laws": [law.infix for law in found]}
 
 
 def summary(lines: Iterable[Line]) -> str:
@@ -142,7 +159,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs what is not in the file yet, and prints the summary."""
 
     def tasks(options: argparse.Namespace) -> Tasks:
-        setting = options.noise, options.drop, options.seed
+        setting = options.method, options.noise, options.drop, options.seed
         return {
             (entry["id"], first, *setting): partial(evaluate, entry, first, *setting)
             for entry in systems()
@@ -154,11 +171,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     about = "ODEBench's systems of several quantities."
     flags = {
+        "--method": {"choices": METHODS, "default": "discover", "help": "default: %(default)s"},
         "--noise": {"type": float, "default": 0.0, "help": "sigma of y (1 + sigma xi)"},
         "--drop": {"type": float, "default": 0.0, "help": "share of the points left out"},
         "--seed": SEED,
     }
-    key = ("id", "first", "noise", "drop", "seed")
+    key = ("id", "first", "method", "noise", "drop", "seed")
     return command(argv, "odebench_systems", about, flags, tasks, key, told, summary)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.expressions.expression import Expression, ExpressionError, Prefix
-from nsode_jax.expressions.operators import VARIABLE
+from nsode_jax.expressions.operators import VARIABLE, VARIABLES
 
 _FUNCTIONS = ("add", "sub", "mul", "div", "pow", "sin", "cos", "exp", "sqrt", "log")
 _TOKENS = {name.capitalize(): name for name in _FUNCTIONS}
@@ -17,19 +18,21 @@ _RESOLUTION = 1e-6
 
 
 def operon_front(
-    y: Float[np.ndarray, " time"],
+    y: Float[np.ndarray, " time"] | Float[np.ndarray, "time variables"],
     slope: Float[np.ndarray, " time"],
     seed: int,
     max_evaluations: int = 250_000,
+    names: tuple[str, ...] = VARIABLES,
 ) -> list[Expression]:
     """The Pareto front of R^2 and length, shortest first.
 
     Args:
-      y: values, shape [time].
+      y: values, shape [time]; of several variables [time, variables].
       slope: dy/dt there, shape [time].
       seed: of the evolution.
       max_evaluations: of candidates, those of the local search included; the default
         takes a few seconds.
+      names: of the variables.
 
     Raises:
       ImportError: if PyOperon is missing.
@@ -46,11 +49,14 @@ def operon_front(
         n_threads=1,  # Evaluation runs several problems side by side.
         random_state=seed,
     )
-    regressor.fit(y[:, None], slope)
+    regressor.fit(y.reshape(slope.size, -1), slope)
+    variables = dict(zip(regressor.variables_, names, strict=True))
     laws = []
     for model in regressor.pareto_front_:
         try:
-            laws.append(without_rounding(to_expression(model["tree"]), np.abs(slope).max()))
+            laws.append(
+                without_rounding(to_expression(model["tree"], variables), np.abs(slope).max())
+            )
         except ExpressionError:  # A constant that is not finite.
             continue
     return laws
@@ -65,12 +71,17 @@ def without_rounding(expression: Expression, size: float) -> Expression:
     """
     match expression.prefix:
         case ("add", float(intercept), *rest) if abs(intercept) < _RESOLUTION * size:
-            return Expression(tuple(rest))
+            return Expression(tuple(rest), expression.variables)
     return expression
 
 
-def to_expression(tree: Any) -> Expression:
+def to_expression(tree: Any, variables: Mapping[int, str] | None = None) -> Expression:
     """The expression of one of Operon's trees.
+
+    Args:
+      tree: as its models have it.
+      variables: names of the variables by Operon's hashes, in their order; all are y by
+        default.
 
     Raises:
       ExpressionError: if a constant of it is not finite.
@@ -80,7 +91,8 @@ def to_expression(tree: Any) -> Expression:
     def subtree(root: int) -> Prefix:
         node = nodes[root]
         if node.IsVariable:  # Every variable carries a factor.
-            return ("mul", float(node.Value), VARIABLE)
+            name = VARIABLE if variables is None else variables[node.HashValue]
+            return ("mul", float(node.Value), name)
         if node.IsConstant:
             return (float(node.Value),)
         prefix: Prefix = (_TOKENS[node.Type.name],)
@@ -90,4 +102,5 @@ def to_expression(tree: Any) -> Expression:
             child -= nodes[child].Length + 1
         return prefix
 
-    return Expression(subtree(len(nodes) - 1))
+    names = VARIABLES if variables is None else tuple(variables.values())
+    return Expression(subtree(len(nodes) - 1), names)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.expressions.operators import VARIABLES
 
 THRESHOLDS = tuple(np.logspace(-5, 0, 10))
 """Coefficients below these are set to zero (paper, appendix E)."""
@@ -20,7 +22,8 @@ ALPHAS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2)
 ORDERS = (2, 3, 5, 7, 9)
 """Of finite differences (paper, appendix E)."""
 
-_FUNCTIONS = ("sin(y)", "cos(y)", "exp(y)", "sqrt(y)", "log(y)")
+FUNCTIONS = ("sin", "cos", "exp", "sqrt", "log")
+"""Those of the paper, beside the powers of y."""
 
 # Every iteration but the last removes a term, and there are at most 16: the paper's
 # other choice, 100, gives the same.
@@ -31,11 +34,13 @@ _LARGEST = 1e8
 
 
 def sparse_laws(
-    y: Float[np.ndarray, " time"],
+    y: Float[np.ndarray, " time"] | Float[np.ndarray, "time variables"],
     slope: Float[np.ndarray, " time"],
     degrees: Sequence[int],
     thresholds: Sequence[float] = THRESHOLDS,
     alphas: Sequence[float] = ALPHAS,
+    functions: Sequence[str] = FUNCTIONS,
+    names: tuple[str, ...] = VARIABLES,
 ) -> list[Expression]:
     """A law for every setting, many of them equal.
 
@@ -43,10 +48,12 @@ def sparse_laws(
     is what its `SINDy.fit` comes to; that would compute them anew for every setting.
 
     Args:
-      y: values, shape [time].
-      slope: dy/dt there, shape [time].
-      degrees: highest powers of y to try.
+      y: values, shape [time]; of several variables [time, variables].
+      slope: what the laws give there, dy/dt, shape [time].
+      degrees: of the polynomials to try, of all variables together.
       thresholds, alphas: settings of the optimizer.
+      functions: of a variable; polynomials are tried with and without them.
+      names: of the variables.
 
     Raises:
       ImportError: if PySINDy is missing.
@@ -59,8 +66,8 @@ def sparse_laws(
     fast = config_context(assume_finite=True, skip_parameter_validation=True)
     with fast, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Where nothing is above the threshold.
-        for degree, functions in itertools.product(degrees, ((), _FUNCTIONS)):
-            terms, features = library(y, degree, functions)
+        for degree, added in itertools.product(degrees, ((), functions)):
+            terms, features = library(y.reshape(slope.size, -1), degree, added, names)
             for threshold, alpha in itertools.product(thresholds, alphas):
                 optimizer = STLSQ(threshold, alpha, _MAX_ITERATIONS)
                 coefficients = optimizer.fit(features, slope).coef_[0]
@@ -85,20 +92,30 @@ def finite_differences(
 
 
 def library(
-    y: Float[np.ndarray, " time"], degree: int, functions: Sequence[str]
+    values: Float[np.ndarray, "time variables"],
+    degree: int,
+    functions: Sequence[str],
+    names: tuple[str, ...] = VARIABLES,
 ) -> tuple[list[Expression], Float[np.ndarray, "time terms"]]:
-    """The powers of y up to `degree` and the functions, each with its values.
+    """The monomials up to `degree` and functions of one variable, each with its values.
 
     Those that are undefined or too large somewhere on the data are left out, as in the
     paper, which removed a function where it broke the fit.
     """
+    powers = (
+        Counter(chosen)
+        for total in range(1, degree + 1)
+        for chosen in itertools.combinations_with_replacement(names, total)
+    )
+    monomials = ("*".join(f"{name}**{power}" for name, power in one.items()) for one in powers)
+    of_one = (f"{function}({name})" for function in functions for name in names)
     terms, columns = [], []
-    for text in ("1", *(f"y**{power}" for power in range(1, degree + 1)), *functions):
-        term = Expression.from_infix(text)
-        values = term.evaluate(y)
-        if (np.abs(values) < _LARGEST).all():
+    for text in ("1", *monomials, *of_one):
+        term = Expression.from_infix(text, names)
+        column = term.evaluate(*values.T)
+        if (np.abs(column) < _LARGEST).all():
             terms.append(term)
-            columns.append(values)
+            columns.append(column)
     return terms, np.stack(columns, axis=1)
 
 
@@ -110,4 +127,4 @@ def _combination(
         if coefficient:
             product = ("mul", coefficient, *term.prefix)
             prefix = ("add", *prefix, *product) if prefix else product
-    return Expression(prefix)
+    return Expression(prefix, terms[0].variables)
