@@ -59,6 +59,9 @@ def test_a_law_that_does_not_predict():
     assert "an error 20 times its residual" in said
     (said,) = diagnose([dataclasses.replace(best, held_out_rms=np.inf)], DATA)
     assert "has no solution there" in said
+    # What nobody would see is not worth a word, however exact the data.
+    exact = dataclasses.replace(best, residual_rms=1e-9, held_out_rms=1e-6)
+    assert diagnose([exact], DATA) == ()
 
 
 def test_series_that_constants_in_common_do_not_explain():

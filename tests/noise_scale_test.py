@@ -94,6 +94,16 @@ def test_the_law_is_found_by_all_decades(series, law):
     assert any("span decades" in note for note in found.notes)
 
 
+@pytest.mark.parametrize("decades", [8, 40])
+def test_exact_values_are_solved_exactly_over_all_decades(decades):
+    """What feeds the growth is seen in the smallest values alone; the largest are 1e40."""
+    t = np.linspace(0.0, decades / 10, 400)
+    y = 0.42 * np.exp(24.3 * t) - 0.065
+    found = discover(t, y, effort="fast", sources=SOURCES)
+    assert found.best.expression.constants == pytest.approx([24.3, 24.3 * 0.065], rel=1e-6)
+    assert found.best.residual_rms < 1e-7
+
+
 def test_series_with_constants_of_their_own():
     """Of a known law, whose constants constant noise would leave to the largest values."""
     t = np.linspace(0.0, 24.0, 15)

@@ -67,9 +67,12 @@ def weighting(
       expected: the noise by which the law was found, if the values span decades.
     """
     fit = ranked[0][0] if ranked else None
-    linear = None if fit is None or fit.diverged else linearized(data, fit)
+    # Solved as exactly as the noise asks for, which is then taken out again.
+    known = data if expected is None else with_noise(data, expected)
+    linear = None if fit is None or fit.diverged else linearized(known, fit)
     if linear is None:
         return Weighting(expected, ())
+    linear = linear.weighted(data.weights / known.weights * known.spread / data.spread)
     if expected is not None:
         return _over_decades(data, linear, robust, starts, expected)
     sigma = None if data.sigma is None else data.sigma / data.spread
@@ -145,9 +148,12 @@ def weighted_system(
     """
     before = 1.0 / data.weights
     alike = data.with_noise(np.ones_like(before))
-    linear = None if fit.diverged else linearized_system(alike, fit)
+    linear = None if fit.diverged else linearized_system(data, fit)
     if linear is None:
         return None
+    # Solved as exactly as the noise so far asks for, which is then taken out again.
+    known = before * data.spread / alike.spread
+    linear = [one.weighted(sizes) for one, sizes in zip(linear, known.T, strict=True)]
     sizes, growing, wide = before.copy(), [], []
     for k, (name, one) in enumerate(zip(data.system.observed, linear, strict=True)):
         solution = alike.y[:, k] + one.residual * alike.spread[k]

@@ -40,7 +40,7 @@ def censored_misfit(fit: Fit, data: Dataset) -> float:
         if not kept.any():
             continue
         times, places = np.unique(limits.t[kept], return_inverse=True)
-        solution = _solution(data.whole(fit.expression), y0, times, data.size)[places]
+        solution = _solution(data.whole(fit.expression), y0, times, data.resolution)[places]
         room = (limits.limit[kept] - solution) / noise * np.where(limits.below[kept], 1.0, -1.0)
         room = np.clip(np.nan_to_num(room, nan=-_FAR), -_FAR, _FAR)
         total -= 2 * float(norm.logcdf(room).sum())

@@ -94,6 +94,14 @@ class Dataset:
         """The largest magnitude of a value."""
         return float(np.abs(self.y).max())
 
+    @property
+    def resolution(self) -> float:
+        """The largest magnitude, or that below which noise hides a value, if they span decades.
+
+        What solvers must be exact to, but for their tolerance.
+        """
+        return min(self.size, self.noise_scale.level)
+
     @functools.cached_property
     def spread(self) -> float:
         """Standard deviation about the mean of each series, in units of y.
@@ -110,7 +118,8 @@ class Dataset:
     @functools.cached_property
     def noise_scale(self) -> NoiseScale:
         """The scale in which the values are alike noisy; that of y unless noise spans decades."""
-        return scale_of(self.y, 1.0 / self.weights)
+        counted = self.weights > 0
+        return scale_of(self.y[counted], 1.0 / self.weights[counted])
 
     @functools.cached_property
     def rounding(self) -> float:

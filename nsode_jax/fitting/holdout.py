@@ -51,7 +51,7 @@ def held_out_error(data: Dataset, fit: Fit) -> float:
                 np.array([y0]),
                 trajectory.t,
                 rtol=1e-8,
-                atol=1e-8 * float(np.abs(trajectory.y).max()),
+                atol=1e-8 * data.resolution,
                 max_steps=2000,
             ).y[0]
             error = (trajectory.weights * (solution - trajectory.y))[mask]

@@ -200,7 +200,7 @@ class Problem:
         self.spread, self.sigma = data.spread, data.sigma
         self.scale = np.concatenate([np.abs(constants), np.full(len(data), self.spread)])
         self.data, self.weights = data.y, data.weights
-        self.atol = _SOLVER_TOLERANCE * data.size
+        self.atol = _SOLVER_TOLERANCE * data.resolution
         self.best_rms, self.best = math.inf, np.zeros(self.scale.size)
 
     @classmethod

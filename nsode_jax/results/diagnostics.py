@@ -25,6 +25,7 @@ POOR_R2 = 0.9
 """Who explains less of the variance of the data explains them badly."""
 _UNCERTAIN = 0.5
 _BADLY = 5.0
+_UNSEEN = 0.01  # Of the spread.
 _DIFFERENT = 0.01
 """Probability below which series are said to differ: so often, at most, of such that do not."""
 
@@ -57,7 +58,7 @@ def diagnose(
         *of_data,
         *_rivals(candidates, trajectories),
         *_vague_constants(best),
-        *_prediction(best),
+        *_prediction(best, data),
     )
 
 
@@ -194,10 +195,11 @@ def _vague_constants(best: Candidate) -> tuple[str, ...]:
     return (f"The data hardly determine these constants of the best law: {listed}.",)
 
 
-def _prediction(best: Candidate) -> tuple[str, ...]:
-    """A word if the best law predicts badly what it was not fitted to."""
+def _prediction(best: Candidate, data: Dataset) -> tuple[str, ...]:
+    """A word if the best law predicts badly, also to the eye, what it was not fitted to."""
     error, residual = best.held_out_rms, best.residual_rms
-    if math.isnan(error) or error <= _BADLY * residual or residual == 0:
+    least = max(_BADLY * residual, _UNSEEN * data.spread)
+    if math.isnan(error) or error <= least or residual == 0:
         return ()
     if math.isinf(error):
         return (
