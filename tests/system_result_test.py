@@ -1,5 +1,7 @@
 """Solutions of systems from any initial values."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -26,6 +28,15 @@ def test_any_initial_values_will_do():
         predicted = candidate_of(PREY, *PREY_LAWS).predict(t, y0)
         assert_allclose(predicted, integrate(truth, y0, t), rtol=1e-6)
         assert predicted.shape == (40, 2) and tuple(predicted[0]) == y0
+
+
+def test_small_quantities_beside_large_ones_are_solved_as_exactly():
+    """A virus of 1e8 decays slowly beside a fast oscillation of 1e-6, which nothing disturbs."""
+    system = System(("virus", "a", "b"))
+    law = candidate_of(system, "-0.3*virus", "30.5*b", "-30.5*a")
+    law = dataclasses.replace(law, states=np.array([[1e8, 1e-6, 0.0]]))
+    t = np.linspace(0.0, 6.0, 25)
+    assert_allclose(law.predict(t, [1e8, 1e-6, 0.0])[:, 1], 1e-6 * np.cos(30.5 * t), atol=1e-11)
 
 
 def test_velocities_are_initial_values_too():

@@ -170,7 +170,7 @@ def solve_system(
     t: Float[np.ndarray, " time"],
     *,
     rtol: float = 1e-9,
-    atol: float = 1e-9,
+    atol: float | Float[np.ndarray, " components"] = 1e-9,
     max_steps: int = 500,
 ) -> Float[np.ndarray, "time components"] | None:
     """The solution of dy_i/dt = f_i(y_1, ..., y_K) or f_i(y_1, ..., y_K, t) by LSODA.
@@ -180,7 +180,7 @@ def solve_system(
         the time as the last one if the equations depend on it.
       y0: values at t[0].
       t: increasing times.
-      rtol, atol: tolerances.
+      rtol, atol: tolerances, the absolute one of all components or of each.
       max_steps: steps allowed between two neighbouring times.
 
     Returns:

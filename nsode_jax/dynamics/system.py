@@ -97,7 +97,7 @@ def integrate(
     inputs: Inputs = NO_INPUTS,
     *,
     rtol: float = 1e-9,
-    atol: float = 1e-9,
+    atol: float | Float[np.ndarray, " states"] = 1e-9,
     max_steps: int = 20_000,
 ) -> Float[np.ndarray, "time states"]:
     """The solution from y0 at t[0]: by DOP853, or LSODA where that would need too many steps.
@@ -108,7 +108,7 @@ def integrate(
       y0: values at t[0].
       t: increasing times.
       inputs: measured inputs.
-      rtol, atol: tolerances.
+      rtol, atol: tolerances, the absolute one of all states or of each.
       max_steps: of DOP853; stiff equations need more.
 
     Returns:
@@ -123,7 +123,7 @@ def integrate(
         t,
         inputs,
         rtol=rtol,
-        atol=np.full(len(equations), atol),
+        atol=np.broadcast_to(np.asarray(atol, np.float64), len(equations)).copy(),
         limit=np.full(len(equations), math.inf),
         max_steps=max_steps,
         partial=True,

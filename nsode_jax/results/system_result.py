@@ -71,6 +71,13 @@ class SystemCandidate:
         return self.states[:: self.segments]
 
     @property
+    def _sizes(self) -> Float[np.ndarray, " states"]:
+        """What values of each state are judged by: a virus is millions, the cells are a few."""
+        sizes = np.abs(self.states).max(axis=0)
+        known = sizes[sizes > 0]
+        return np.where(sizes > 0, sizes, known.min() if known.size else 1.0)
+
+    @property
     def equations(self) -> tuple[Expression, ...]:
         """A right-hand side for each state, the known ones of velocities included."""
         return self.system.equations(self.laws)
@@ -193,9 +200,8 @@ class SystemCandidate:
             elapsed = np.unique(np.concatenate([[self.start_times[run]], times]))
         if elapsed.size == 1:
             return start[None].copy()
-        scale = float(np.abs(self.starts).max()) or 1.0
         solved = integrate(
-            self.equations, start, elapsed, curves, rtol=_TOLERANCE, atol=_TOLERANCE * scale
+            self.equations, start, elapsed, curves, rtol=_TOLERANCE, atol=_TOLERANCE * self._sizes
         )
         return solved[-times.size :]
 
