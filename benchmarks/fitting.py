@@ -24,12 +24,12 @@ from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression, ExpressionError, Skeleton
 from nsode_jax.expressions.skeleton_catalogue import shipped_catalogue
-from nsode_jax.fitting.dataset import Dataset
-from nsode_jax.fitting.integral import integral_form
 from nsode_jax.fitting.least_squares import InitialGuess, batches_of, fit_batches
 from nsode_jax.fitting.programs import SMALL
-from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.starts import spread_guesses
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.integral import integral_form
+from nsode_jax.observed.regression import Regression
 
 LAW, Y0 = "0.8*y*(1 - y/3.1) - 0.3*y/(0.4 + y)", 0.4
 ITERATIONS = 8

@@ -20,8 +20,8 @@ from scipy.integrate import ODEintWarning, odeint
 from nsode_jax.data.bank import SkeletonBank
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression, Skeleton
-from nsode_jax.fitting.dataset import Dataset
-from nsode_jax.fitting.derivative import FLOOR, derivative_form
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.derivative import FLOOR, derivative_form
 
 SETTINGS = (
     # (time span, points, relative and absolute tolerance of LSODA)

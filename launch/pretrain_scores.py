@@ -107,7 +107,7 @@ def _score_sets(arguments: argparse.Namespace) -> Iterator[tuple[str, dict[str, 
     from nsode_jax.decoding.propose import Proposer
     from nsode_jax.dynamics.trajectory import Trajectory
     from nsode_jax.evaluation.testsets import TEST_SETS
-    from nsode_jax.fitting.scaling import candidate_views
+    from nsode_jax.observed.scaling import candidate_views
 
     proposer = Proposer.from_pretrained(arguments.workdir / "weights")
     with Workers(arguments.workers) as workers:
@@ -152,7 +152,7 @@ def _is_among(task: tuple[Any, Any, list[Any]]) -> bool:
     """Whether a law in the units of a view has the skeleton of one of the candidates."""
     from nsode_jax.expressions.canonical import TimeLimitExceeded, canonicalize
     from nsode_jax.expressions.expression import ExpressionError
-    from nsode_jax.fitting.scaling import AffineView
+    from nsode_jax.observed.scaling import AffineView
 
     law, view, candidates = task
     one_of_each = {expression.skeleton.key: expression for expression in candidates}

@@ -4,10 +4,10 @@ import numpy as np
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.beginning import odd_beginning
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.trajectory_fitting import fit_trajectories, linearized
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.residuals.beginning import odd_beginning
 
 LAW = Expression.from_infix("0.6*y - 0.06*y**2")
 NOISE = 0.15

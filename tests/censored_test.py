@@ -10,9 +10,9 @@ from nsode_jax.discovery.pipeline import discover
 from nsode_jax.dynamics.limits import Limits
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.censored import censored_misfit
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit, Origin
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.residuals.censored import censored_misfit
 
 T = np.linspace(2.0, 5.0, 12)
 SERIES = Trajectory(T, 1.5 * np.exp(-(T - 2.0)))

@@ -8,8 +8,8 @@ from nsode_jax.dynamics.system import System
 from nsode_jax.fitting.components import component_forms
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.shooting import fit_system
-from nsode_jax.fitting.smoothing import smooth_curves
 from nsode_jax.fitting.trajectory_fitting import FULL
+from nsode_jax.observed.smoothing import smooth_curves
 
 CASES = [
     (System(("x", "y")), ("1.1*x - 0.8*x*y", "0.6*x*y - 0.9*y"), (1.0, 1.3)),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.fitting.dataset import Dataset
+from nsode_jax.observed.dataset import Dataset
 
 T = np.linspace(0.0, 4.0, 50)
 DATA = Trajectory(T, 0.3 + np.exp(-T) * math.pi)

@@ -7,8 +7,8 @@ from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.evaluation.testsets import TEST_SETS
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.dataset import Dataset
-from nsode_jax.fitting.derivative import derivative_form
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.derivative import derivative_form
 
 LOGISTIC = Expression.from_infix("0.5*y*(1 - y/600)")
 

@@ -16,9 +16,9 @@ from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.expressions.operators import VARIABLE
 from nsode_jax.expressions.sampling import EquationPrior, sample_expression
 from nsode_jax.fitting import trajectory_fitting
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.trajectory_fitting import covariance, fit_trajectories
+from nsode_jax.observed.dataset import Dataset
 from nsode_jax.results.result import Candidate
 from nsode_jax.search.network import NetworkSource
 from nsode_jax.search.sources import Proposal, Proposals

@@ -6,9 +6,9 @@ import pytest
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.dataset import Dataset
-from nsode_jax.fitting.derivative import derivative_form
 from nsode_jax.fitting.progress import silent
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.derivative import derivative_form
 from nsode_jax.search.enumeration import EnumerationSource
 from nsode_jax.search.sources import Restriction
 

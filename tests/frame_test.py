@@ -8,13 +8,13 @@ from nsode_jax.discovery import discover
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.dataset import Dataset
-from nsode_jax.fitting.derivative import derivative_form
 from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.frame import Frame, FrameError
-from nsode_jax.fitting.integral import integral_form
-from nsode_jax.fitting.scaling import working_units
 from nsode_jax.fitting.trajectory_fitting import fit_trajectories
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.derivative import derivative_form
+from nsode_jax.observed.frame import Frame, FrameError
+from nsode_jax.observed.integral import integral_form
+from nsode_jax.observed.scaling import working_units
 from nsode_jax.search.sources import Restriction
 
 TRUE = Expression.from_infix("0.5*y*(1 - (y/3)**2) - 0.1*y")

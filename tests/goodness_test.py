@@ -7,10 +7,10 @@ from scipy import stats
 from nsode_jax.discovery.pipeline import discover
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.goodness import constants_differ, lack_of_fit
 from nsode_jax.fitting.trajectory_fitting import fit_trajectories, linearized
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.residuals.goodness import constants_differ, lack_of_fit
 
 LAW = Expression.from_infix("0.6*y - 0.06*y**2")
 WRONG = Expression.from_infix("4.7 - 0.5*y")

@@ -7,10 +7,10 @@ from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.holdout import held_out_error
 from nsode_jax.fitting.trajectory_fitting import fit_trajectories
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.residuals.holdout import held_out_error
 
 
 def _law(text: str) -> Expression:

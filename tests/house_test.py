@@ -23,7 +23,9 @@ ROOMS = (
     "modeling",
     "training",
     "decoding",
+    "observed",
     "fitting",
+    "residuals",
     "selection",
     "search",
     "results",
@@ -332,7 +334,7 @@ def test_calls_are_checked_against_their_hints():
     from jaxtyping import TypeCheckError
 
     from nsode_jax.fitting.fit import Origin
-    from nsode_jax.fitting.smoothing import is_clean
+    from nsode_jax.observed.smoothing import is_clean
 
     with pytest.raises(TypeCheckError, match="parameters of .*is_clean"):
         is_clean(np.arange(9.0), np.arange(8.0))

@@ -6,9 +6,9 @@ import numpy as np
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit, Origin
-from nsode_jax.fitting.integral import integral_form
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.integral import integral_form
 from nsode_jax.selection.ranking import rank
 
 T = np.linspace(0.0, 4.0, 50)

@@ -7,9 +7,9 @@ from nsode_jax.discovery.lag import lag_phase
 from nsode_jax.discovery.pipeline import data_form, discover
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.trajectory_fitting import fit_trajectories
+from nsode_jax.observed.dataset import Dataset
 
 LOGISTIC = Expression.from_infix("0.6*y - 0.06*y**2")
 BENT = Expression.from_infix("4.6*y**2/(y**2 + 6.5) - 0.43*y")

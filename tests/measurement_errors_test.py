@@ -10,12 +10,12 @@ from nsode_jax.discovery.series import read_series, thin
 from nsode_jax.dynamics.limits import Limits
 from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.censored import censored_misfit
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.goodness import chi_squared, goodness_of_fit
-from nsode_jax.fitting.integral import integral_form
 from nsode_jax.fitting.trajectory_fitting import covariance, fit_trajectories
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.integral import integral_form
+from nsode_jax.residuals.censored import censored_misfit
+from nsode_jax.residuals.goodness import chi_squared, goodness_of_fit
 from nsode_jax.results.persistence import load, save
 from nsode_jax.selection.score import independent_share, score
 

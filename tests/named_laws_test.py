@@ -5,8 +5,8 @@ import pytest
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.dataset import Dataset
-from nsode_jax.fitting.integral import integral_form
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.integral import integral_form
 from nsode_jax.search.named_laws import NamedLawSource, named_laws
 from nsode_jax.selection.catalogue import Catalogue
 from nsode_jax.selection.form import form_of

@@ -6,9 +6,9 @@ import pytest
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.dataset import Dataset
-from nsode_jax.fitting.integral import integral_form
 from nsode_jax.fitting.progress import silent
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.integral import integral_form
 from nsode_jax.search.network import NetworkSource
 
 LOGISTIC = Expression.from_infix("0.5*y*(1 - y/600)")

@@ -8,9 +8,9 @@ import pytest
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.trajectory_fitting import fit_trajectories
+from nsode_jax.observed.dataset import Dataset
 from nsode_jax.reporting.next_measurement import next_measurement
 from nsode_jax.results.result import Candidate, Result
 

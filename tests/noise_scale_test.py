@@ -7,11 +7,11 @@ from nsode_jax.discovery.own_constants import discover_own_constants
 from nsode_jax.discovery.pipeline import data_form, discover
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.dataset import Dataset
-from nsode_jax.fitting.noise import with_noise
-from nsode_jax.fitting.noise_scale import LINEAR, NoiseScale, expected_noise, scale_of
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.noise_scale import LINEAR, NoiseScale, expected_noise, scale_of
 from nsode_jax.reporting.plot import draw_fit, draw_law
 from nsode_jax.reporting.text import fit_text
+from nsode_jax.residuals.noise import with_noise
 
 SOURCES = ("named laws", "library")
 

@@ -5,10 +5,10 @@ import pytest
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.noise import growing_noise, huber_noise, outliers, with_noise
 from nsode_jax.fitting.trajectory_fitting import Linearized, fit_trajectories, linearized
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.residuals.noise import growing_noise, huber_noise, outliers, with_noise
 
 DURATION = 7.0
 CURVES = {

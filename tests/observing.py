@@ -11,9 +11,9 @@ from nsode_jax.dynamics.system import System, integrate
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.observations import Observations, Run
 from nsode_jax.fitting.shooting import fit_system
 from nsode_jax.fitting.trajectory_fitting import ROUGH
+from nsode_jax.observed.observations import Observations, Run
 from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.reporting.system_discovery import SystemDiscovery
 from nsode_jax.results.result import Candidate

@@ -12,8 +12,8 @@ from nsode_jax.discovery.own_constants import discover_own_constants
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.own_constants import fit_own_constants
+from nsode_jax.observed.dataset import Dataset
 from nsode_jax.reporting.form_discovery import FormDiscovery
 from nsode_jax.reporting.plot_series import plot_constants
 from nsode_jax.selection.named_formula import NamedFormula

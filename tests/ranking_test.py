@@ -9,9 +9,9 @@ from judged import DATA, FORM, ORIGIN, fit_of, order_of
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.dataset import Dataset
-from nsode_jax.fitting.derivative import derivative_form
 from nsode_jax.fitting.fit import USER, Fit, Origin
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.derivative import derivative_form
 from nsode_jax.selection.ranking import rank
 from nsode_jax.selection.score import scores
 

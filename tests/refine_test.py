@@ -6,10 +6,10 @@ from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting import trajectory_fitting
-from nsode_jax.fitting.dataset import Dataset
-from nsode_jax.fitting.derivative import derivative_form
 from nsode_jax.fitting.fit import Fit, Origin
-from nsode_jax.fitting.integral import integral_form
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.derivative import derivative_form
+from nsode_jax.observed.integral import integral_form
 from nsode_jax.search.effort import RefineConfig
 from nsode_jax.search.refine import fit_asked_for, refine
 from nsode_jax.search.sources import Proposal

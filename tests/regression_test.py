@@ -6,9 +6,9 @@ import pytest
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.dataset import Dataset
-from nsode_jax.fitting.integral import integral_form
-from nsode_jax.fitting.regression import interpolation, reduced
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.integral import integral_form
+from nsode_jax.observed.regression import interpolation, reduced
 
 LAW, OTHER = Expression.from_infix("y - y**2"), Expression.from_infix("0.5*y")
 T = np.linspace(0.0, 6.0, 60)

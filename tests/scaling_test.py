@@ -4,8 +4,8 @@ import pytest
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression, ExpressionError
-from nsode_jax.fitting.dataset import Dataset
-from nsode_jax.fitting.scaling import VIEW_TIME, AffineView, candidate_views, working_units
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.scaling import VIEW_TIME, AffineView, candidate_views, working_units
 
 
 def _law(text: str) -> Expression:

@@ -10,10 +10,10 @@ from scipy.signal import lfilter
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression, Skeleton
 from nsode_jax.expressions.skeleton_catalogue import shipped_catalogue
-from nsode_jax.fitting.dataset import Dataset
-from nsode_jax.fitting.derivative import derivative_form
 from nsode_jax.fitting.fit import Fit
 from nsode_jax.fitting.trajectory_fitting import fit_trajectories
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.derivative import derivative_form
 from nsode_jax.selection.belief import log_prior
 from nsode_jax.selection.score import (
     UNSEEN,

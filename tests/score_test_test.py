@@ -7,9 +7,9 @@ from observing import observed
 from nsode_jax.dynamics.system import System
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.score_test import gains
 from nsode_jax.fitting.shooting import fit_system, refitted
 from nsode_jax.fitting.trajectory_fitting import FULL
+from nsode_jax.residuals.score_test import gains
 from nsode_jax.search.terms import monomials
 
 SYSTEM = System(("x", "y"))

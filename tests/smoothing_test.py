@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from nsode_jax.fitting import splines
-from nsode_jax.fitting.smoothing import is_clean, monotone_curve, smooth_curves
+from nsode_jax.observed import splines
+from nsode_jax.observed.smoothing import is_clean, monotone_curve, smooth_curves
 
 T = np.linspace(0.0, 6.0, 150)
 GROWTH = 0.2 * np.exp(0.7 * T)

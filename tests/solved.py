@@ -6,11 +6,11 @@ from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.integral import integral_form
 from nsode_jax.fitting.least_squares import fit_laws, initial_guesses
-from nsode_jax.fitting.regression import Regression
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.integral import integral_form
+from nsode_jax.observed.regression import Regression
 from nsode_jax.search.population import Population, draft_laws
 from nsode_jax.search.sources import Proposal
 

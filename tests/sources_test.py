@@ -7,10 +7,10 @@ import pytest
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import USER, Origin
-from nsode_jax.fitting.integral import integral_form
 from nsode_jax.fitting.progress import silent
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.integral import integral_form
 from nsode_jax.search.library import LibrarySource, library
 from nsode_jax.search.network import NetworkSource
 from nsode_jax.search.sources import GivenLaws

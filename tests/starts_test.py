@@ -6,11 +6,11 @@ import pytest
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression, Skeleton
-from nsode_jax.fitting.dataset import Dataset
-from nsode_jax.fitting.derivative import derivative_form
-from nsode_jax.fitting.integral import integral_form
 from nsode_jax.fitting.least_squares import batches_of, fit_batches
 from nsode_jax.fitting.starts import STARTS, spread_guesses
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.derivative import derivative_form
+from nsode_jax.observed.integral import integral_form
 
 
 def _form(law: Expression, y0: float):

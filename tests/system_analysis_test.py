@@ -9,7 +9,7 @@ from observing import discovered, prey_discovery
 
 from nsode_jax.dynamics.system import System
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.observations import Run
+from nsode_jax.observed.observations import Run
 from nsode_jax.results.system_analysis import (
     find_fixed_points,
     fixed_point_text,

@@ -8,7 +8,6 @@ from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting import trajectory_fitting
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.trajectory_fitting import (
     FULL,
@@ -17,6 +16,7 @@ from nsode_jax.fitting.trajectory_fitting import (
     fit_trajectories,
     polished_fit,
 )
+from nsode_jax.observed.dataset import Dataset
 
 LOGISTIC = "1.3*y - 0.7*y**2"
 NEARBY = "1.1*y - 0.51*y**2"

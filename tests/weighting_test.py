@@ -8,11 +8,11 @@ from nsode_jax.discovery.weighting import weighted_system, weighting
 from nsode_jax.dynamics.system import System, integrate
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit, Origin
-from nsode_jax.fitting.observations import Observations, Run
 from nsode_jax.fitting.shooting import fit_system, refitted
 from nsode_jax.fitting.trajectory_fitting import FULL
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.observations import Observations, Run
 
 # Total pressure of a gas that dimerizes, after a published exercise; the third value was 592.
 T = [0, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 70]

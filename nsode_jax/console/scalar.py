@@ -151,8 +151,8 @@ def _discover(read: Measurements, options: argparse.Namespace) -> Discovery | No
     progress = Progress(sys.stderr)
     progress("loading")
     from nsode_jax.discovery.pipeline import DiscoveryError
-    from nsode_jax.fitting.frame import FrameError
     from nsode_jax.modeling.pretrained import WeightsError
+    from nsode_jax.observed.frame import FrameError
 
     try:
         discovery = find(read, options, progress)

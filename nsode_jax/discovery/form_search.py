@@ -18,12 +18,12 @@ from nsode_jax.expressions.canonical import TimeLimitExceeded
 from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.fitting.bounds import Bounds
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit, Origin
 from nsode_jax.fitting.own_constants import OwnConstants, fit_own_constants
 from nsode_jax.fitting.progress import Progress, silent
-from nsode_jax.fitting.regression import Regression
-from nsode_jax.fitting.scaling import AffineView, working_units
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.regression import Regression
+from nsode_jax.observed.scaling import AffineView, working_units
 from nsode_jax.search.forms import (
     FittedForm,
     distinct,

@@ -17,13 +17,13 @@ import numpy as np
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.canonical import TimeLimitExceeded
 from nsode_jax.expressions.expression import Expression, ExpressionError
-from nsode_jax.fitting.beginning import ends_of_beginning
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import NAMED, Fit, Origin
-from nsode_jax.fitting.integral import integral_form
-from nsode_jax.fitting.regression import Regression
-from nsode_jax.fitting.scaling import AffineView
 from nsode_jax.fitting.trajectory_fitting import fit_trajectories
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.integral import integral_form
+from nsode_jax.observed.regression import Regression
+from nsode_jax.observed.scaling import AffineView
+from nsode_jax.residuals.beginning import ends_of_beginning
 from nsode_jax.results.formatting import time_text
 from nsode_jax.search.population import draft_laws
 from nsode_jax.search.sources import Proposal

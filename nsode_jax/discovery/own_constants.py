@@ -26,14 +26,14 @@ from nsode_jax.discovery.series import read_series
 from nsode_jax.discovery.weighting import OVER_DECADES
 from nsode_jax.dynamics.trajectory import MIN_POINTS, Trajectory
 from nsode_jax.fitting.bounds import Bounds
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import USER, Origin
-from nsode_jax.fitting.goodness import ChiSquared
-from nsode_jax.fitting.noise import with_noise
-from nsode_jax.fitting.noise_scale import expected_noise
 from nsode_jax.fitting.own_constants import fit_own_constants
 from nsode_jax.fitting.progress import Progress, silent
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.noise_scale import expected_noise
 from nsode_jax.reporting.form_discovery import FormDiscovery
+from nsode_jax.residuals.goodness import ChiSquared
+from nsode_jax.residuals.noise import with_noise
 from nsode_jax.results.own_constants import FormCandidate
 from nsode_jax.search.effort import SOURCES
 from nsode_jax.search.forms import (

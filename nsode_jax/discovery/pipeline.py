@@ -24,20 +24,20 @@ from nsode_jax.dynamics.limits import Limits
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.canonical import TimeLimitExceeded
 from nsode_jax.expressions.expression import Expression, ExpressionError
-from nsode_jax.fitting.dataset import Dataset
-from nsode_jax.fitting.derivative import derivative_form
 from nsode_jax.fitting.fit import Fit
-from nsode_jax.fitting.frame import Frame
-from nsode_jax.fitting.goodness import goodness_of_fit, lack_of_fit
-from nsode_jax.fitting.holdout import held_out_error
-from nsode_jax.fitting.integral import integral_form
-from nsode_jax.fitting.noise import with_noise
-from nsode_jax.fitting.noise_scale import expected_noise
 from nsode_jax.fitting.progress import Progress, silent
-from nsode_jax.fitting.regression import Regression
-from nsode_jax.fitting.scaling import AffineView, working_units
 from nsode_jax.fitting.trajectory_fitting import covariance, linearized
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.derivative import derivative_form
+from nsode_jax.observed.frame import Frame
+from nsode_jax.observed.integral import integral_form
+from nsode_jax.observed.noise_scale import expected_noise
+from nsode_jax.observed.regression import Regression
+from nsode_jax.observed.scaling import AffineView, working_units
 from nsode_jax.reporting.discovery import Discovery
+from nsode_jax.residuals.goodness import goodness_of_fit, lack_of_fit
+from nsode_jax.residuals.holdout import held_out_error
+from nsode_jax.residuals.noise import with_noise
 from nsode_jax.results.diagnostics import diagnose
 from nsode_jax.results.result import Candidate
 from nsode_jax.search.effort import EFFORTS, SOURCES, Effort, RefineConfig

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from nsode_jax.dynamics.system import MOST_OBSERVED, TIME, System
 from nsode_jax.dynamics.trajectory import TrajectoryError, clean
 from nsode_jax.expressions.expression import is_variable_name
-from nsode_jax.fitting.observations import Observations, Run
+from nsode_jax.observed.observations import Observations, Run
 
 MAX_POINTS = 300
 """Of one run; longer ones are thinned."""

@@ -8,9 +8,14 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit
-from nsode_jax.fitting.noise import (
+from nsode_jax.fitting.shooting import SystemFit
+from nsode_jax.fitting.shooting import linearized as linearized_system
+from nsode_jax.fitting.trajectory_fitting import Linearized, linearized
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.noise_scale import expected_noise
+from nsode_jax.observed.observations import Observations
+from nsode_jax.residuals.noise import (
     CLEAN,
     SIGNIFICANCE,
     growing_noise,
@@ -19,11 +24,6 @@ from nsode_jax.fitting.noise import (
     outliers,
     with_noise,
 )
-from nsode_jax.fitting.noise_scale import expected_noise
-from nsode_jax.fitting.observations import Observations
-from nsode_jax.fitting.shooting import SystemFit
-from nsode_jax.fitting.shooting import linearized as linearized_system
-from nsode_jax.fitting.trajectory_fitting import Linearized, linearized
 from nsode_jax.results.formatting import time_text
 
 _MOST_NAMED = 5

@@ -35,11 +35,11 @@ from nsode_jax.evaluation.simulated_laws import (
 )
 from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.expression import Expression, ExpressionError
-from nsode_jax.fitting.dataset import Dataset
-from nsode_jax.fitting.derivative import derivative_form
-from nsode_jax.fitting.integral import integral_form
 from nsode_jax.fitting.progress import silent
-from nsode_jax.fitting.scaling import working_units
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.derivative import derivative_form
+from nsode_jax.observed.integral import integral_form
+from nsode_jax.observed.scaling import working_units
 from nsode_jax.search.enumeration import EnumerationSource
 from nsode_jax.search.library import LibrarySource
 from nsode_jax.search.named_laws import NamedLawSource

@@ -33,7 +33,7 @@ from nsode_jax.selection.belief import NO_LAWS
 if TYPE_CHECKING:
     from nsode_jax.decoding.propose import Proposer
     from nsode_jax.dynamics.trajectory import Trajectory
-    from nsode_jax.fitting.scaling import AffineView
+    from nsode_jax.observed.scaling import AffineView
 
 MOST_BEAMS = 1536
 """The paper's width of the beam search, and its largest k."""
@@ -111,7 +111,7 @@ def nsode(series: Sequence[Series], *, weights: str, beams: int, seed: int) -> l
     It reads one view of each series: as it is, if it is in the range of its training
     (4 units of time, values up to 5), else scaled to it. The seed changes nothing.
     """
-    from nsode_jax.fitting.scaling import candidate_views
+    from nsode_jax.observed.scaling import candidate_views
 
     trajectories = _trajectories(series)
     views = [candidate_views(trajectory, 1)[0] for trajectory in trajectories]

@@ -23,7 +23,7 @@ from nsode_jax.expressions.operators import (
     OPERATORS,
     VARIABLE,
 )
-from nsode_jax.fitting.scaling import AffineView
+from nsode_jax.observed.scaling import AffineView
 from nsode_jax.selection.catalogue import Catalogue
 from nsode_jax.selection.form import form_of
 from nsode_jax.selection.prior import OperatorModel, Prior

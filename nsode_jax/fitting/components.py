@@ -21,11 +21,11 @@ import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.dynamics.system import integrate
-from nsode_jax.fitting.integral import INTERPOLATION_FLOOR
-from nsode_jax.fitting.noise_scale import LINEAR
-from nsode_jax.fitting.observations import Observations, Run
-from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.shooting import SystemFit
+from nsode_jax.observed.integral import INTERPOLATION_FLOOR
+from nsode_jax.observed.noise_scale import LINEAR
+from nsode_jax.observed.observations import Observations, Run
+from nsode_jax.observed.regression import Regression
 
 _ORDER = 3
 """Gauss-Legendre nodes between two observations, of up to `_FEW` points; 2 of more."""

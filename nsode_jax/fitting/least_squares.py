@@ -28,7 +28,7 @@ from nsode_jax.fitting.programs import (
     fits,
     pack,
 )
-from nsode_jax.fitting.regression import Regression
+from nsode_jax.observed.regression import Regression
 
 MOST_ITERATIONS = 12
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.observations import Observations
 from nsode_jax.fitting.shooting import SystemFit, fit_system
 from nsode_jax.fitting.system_problem import SYSTEMATIC_SHARE
 from nsode_jax.fitting.trajectory_fitting import Stopping
+from nsode_jax.observed.observations import Observations
 
 _FEWEST = 6
 """Points of a segment."""

@@ -18,8 +18,8 @@ from nsode_jax.dynamics.stack_machine import Program
 from nsode_jax.expressions.constants import exponent_constants, is_plain
 from nsode_jax.expressions.expression import Expression, ExpressionError, Skeleton
 from nsode_jax.expressions.operators import UNIT
-from nsode_jax.fitting.observations import Observations, Run
 from nsode_jax.fitting.trajectory_fitting import FAILED, Linearized
+from nsode_jax.observed.observations import Observations, Run
 
 SYSTEMATIC_SHARE = 1e-3
 """Of the spread: no quantity is taken to be more precise beside the others."""

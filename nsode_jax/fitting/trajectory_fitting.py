@@ -14,9 +14,9 @@ from nsode_jax.dynamics.stack_machine import Program
 from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.fitting.bounds import Bounds
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit, Origin
 from nsode_jax.fitting.minpack import minimized, root_of_inverse
+from nsode_jax.observed.dataset import Dataset
 
 FAILED = 1e3
 """Residual, in standard deviations of the data, where a law has no solution."""

@@ -19,7 +19,7 @@ from matplotlib.mathtext import MathTextParser
 from matplotlib.ticker import MaxNLocator
 
 from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.fitting.dataset import Dataset
+from nsode_jax.observed.dataset import Dataset
 from nsode_jax.results.analysis import limits
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart.

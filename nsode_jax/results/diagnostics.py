@@ -9,11 +9,11 @@ import numpy as np
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.constants import is_plain
-from nsode_jax.fitting.beginning import odd_beginning
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit, Origin
-from nsode_jax.fitting.goodness import constants_differ, lack_of_fit
 from nsode_jax.fitting.trajectory_fitting import Linearized, linearized
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.residuals.beginning import odd_beginning
+from nsode_jax.residuals.goodness import constants_differ, lack_of_fit
 from nsode_jax.results.formatting import probability_text, time_text
 from nsode_jax.results.result import Candidate
 

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from nsode_jax.fitting.dataset import Dataset
-from nsode_jax.fitting.observations import Observations
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.observations import Observations
 from nsode_jax.results import analysis, system_analysis
 from nsode_jax.results.own_constants import FormResult
 from nsode_jax.results.result import Result

@@ -13,8 +13,8 @@ from jaxtyping import Float
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.dataset import Dataset
-from nsode_jax.fitting.noise_scale import NoiseScale
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.noise_scale import NoiseScale
 from nsode_jax.results import callables, prediction, rounding, source, uncertainty
 from nsode_jax.selection.catalogue import Catalogue, NamedLaw
 from nsode_jax.selection.naming import Name, NamedParameter, name_of

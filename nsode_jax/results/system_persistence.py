@@ -16,7 +16,7 @@ from jaxtyping import Float
 
 from nsode_jax.dynamics.system import System
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.observations import Run
+from nsode_jax.observed.observations import Run
 from nsode_jax.results.json_fields import (
     DiscoveryFileError,
     as_boolean,

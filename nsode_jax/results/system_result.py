@@ -14,7 +14,7 @@ from jaxtyping import Float
 from nsode_jax.dynamics.dop853_system import NO_INPUTS, Inputs
 from nsode_jax.dynamics.system import System, integrate, measured_inputs
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.observations import Run
+from nsode_jax.observed.observations import Run
 from nsode_jax.results.uncertainty import confidence_intervals
 
 if TYPE_CHECKING:

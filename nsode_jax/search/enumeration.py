@@ -17,15 +17,15 @@ from jaxtyping import Float, Int
 from nsode_jax.expressions.canonical import TimeLimitExceeded
 from nsode_jax.expressions.expression import Expression, ExpressionError, Skeleton
 from nsode_jax.expressions.skeleton_catalogue import shipped_catalogue
-from nsode_jax.fitting.dataset import Dataset
-from nsode_jax.fitting.derivative import derivative_form
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.least_squares import Batch, InitialGuess, batches_of, fit_batches
 from nsode_jax.fitting.programs import SMALL
 from nsode_jax.fitting.progress import Progress
-from nsode_jax.fitting.regression import Regression
-from nsode_jax.fitting.scaling import AffineView
 from nsode_jax.fitting.starts import spread_guesses
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.derivative import derivative_form
+from nsode_jax.observed.regression import Regression
+from nsode_jax.observed.scaling import AffineView
 from nsode_jax.search.sources import UNRESTRICTED, Proposal, Proposals, Restriction
 from nsode_jax.selection.belief import in_force, written_log_prior
 from nsode_jax.selection.prior import Prior

@@ -20,7 +20,7 @@ from nsode_jax.expressions.summands import summands
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.least_squares import fit_laws, initial_guesses
 from nsode_jax.fitting.programs import fits
-from nsode_jax.fitting.regression import Regression
+from nsode_jax.observed.regression import Regression
 from nsode_jax.search.population import Draft
 from nsode_jax.search.sources import UNRESTRICTED, Restriction
 from nsode_jax.search.sparse import SparseConfig, SubsetSearch

@@ -18,7 +18,7 @@ from nsode_jax.expressions.expression import Expression, Prefix, subtree_end
 from nsode_jax.expressions.operators import FUNCTIONS, OPERATORS, VARIABLE
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.progress import Progress, silent
-from nsode_jax.fitting.regression import Regression
+from nsode_jax.observed.regression import Regression
 from nsode_jax.search.population import Draft, Population, draft_laws
 from nsode_jax.search.sources import Proposal
 from nsode_jax.search.variants import canonical_or_none, shortened_laws

@@ -18,7 +18,6 @@ from scipy.optimize import least_squares
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.fitting.bounds import Bounds
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.least_squares import (
     InitialGuess,
@@ -28,7 +27,8 @@ from nsode_jax.fitting.least_squares import (
 )
 from nsode_jax.fitting.programs import fits
 from nsode_jax.fitting.progress import Progress, silent
-from nsode_jax.fitting.regression import Regression
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.regression import Regression
 from nsode_jax.search.sources import UNRESTRICTED, Proposal, Restriction
 from nsode_jax.selection.belief import written_log_prior
 from nsode_jax.selection.form import form_of

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator
 
 from nsode_jax.expressions.expression import Expression, ExpressionError, Prefix
 from nsode_jax.expressions.operators import VARIABLE
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.progress import Progress
-from nsode_jax.fitting.regression import Regression
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.regression import Regression
 from nsode_jax.search.sources import Proposal, Proposals
 
 MAX_DEGREE = 6

@@ -16,10 +16,10 @@ import numpy as np
 
 from nsode_jax.expressions.constants import exponent_constants, is_plain, linear_constants
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import NAMED, Origin
 from nsode_jax.fitting.progress import Progress
-from nsode_jax.fitting.regression import Regression
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.regression import Regression
 from nsode_jax.search.sources import Proposal, Proposals
 from nsode_jax.search.variants import canonical_or_none
 from nsode_jax.selection.belief import in_force

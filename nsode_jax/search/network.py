@@ -12,11 +12,11 @@ from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.canonical import TimeLimitExceeded
 from nsode_jax.expressions.constants import linear_constants
 from nsode_jax.expressions.expression import Expression, ExpressionError
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.progress import Progress
-from nsode_jax.fitting.regression import Regression
-from nsode_jax.fitting.scaling import AffineView, candidate_views
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.regression import Regression
+from nsode_jax.observed.scaling import AffineView, candidate_views
 from nsode_jax.search.population import Draft, draft_laws
 from nsode_jax.search.sources import Proposal, Proposals
 

@@ -15,7 +15,7 @@ from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import USER, Origin
 from nsode_jax.fitting.least_squares import InitialGuess, fit_laws, initial_guesses
 from nsode_jax.fitting.programs import fits
-from nsode_jax.fitting.regression import Regression
+from nsode_jax.observed.regression import Regression
 from nsode_jax.search.population import Draft
 from nsode_jax.search.variants import canonical_or_none
 from nsode_jax.selection.named_formula import NamedFormula

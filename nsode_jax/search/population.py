@@ -12,7 +12,7 @@ from nsode_jax.expressions.operators import VARIABLE
 from nsode_jax.fitting.fit import NAMED, Origin
 from nsode_jax.fitting.least_squares import InitialGuess, fit_laws, initial_guesses
 from nsode_jax.fitting.programs import fits
-from nsode_jax.fitting.regression import Regression
+from nsode_jax.observed.regression import Regression
 from nsode_jax.search.sources import UNRESTRICTED, Proposal, Restriction
 from nsode_jax.search.variants import canonical_or_none
 from nsode_jax.selection.complexity import weighted_complexity

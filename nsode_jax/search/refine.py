@@ -16,12 +16,12 @@ import numpy as np
 
 from nsode_jax.expressions.constants import is_plain, structure
 from nsode_jax.expressions.expression import Expression, ExpressionError, Prefix
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit
 from nsode_jax.fitting.least_squares import InitialGuess, fit_laws
 from nsode_jax.fitting.progress import Progress, silent
-from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.trajectory_fitting import NO_FIT, ROUGH, fit_trajectories, polished_fit
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.regression import Regression
 from nsode_jax.search.effort import RefineConfig
 from nsode_jax.search.evolution import evolve, restart
 from nsode_jax.search.population import Population, draft_laws

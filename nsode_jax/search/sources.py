@@ -11,10 +11,10 @@ import numpy as np
 from nsode_jax.dynamics.trajectory import count
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import ARITHMETIC, OPERATORS
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import USER, Origin
 from nsode_jax.fitting.progress import Progress
-from nsode_jax.fitting.regression import Regression
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.regression import Regression
 
 _NEAR_ZERO = np.array([1e-280, 0.3, 1.0, 3.0])
 _NOTHING = 1e-9

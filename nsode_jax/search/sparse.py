@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.expressions.prefix import Prefix
-from nsode_jax.fitting.regression import Regression
+from nsode_jax.observed.regression import Regression
 from nsode_jax.search.terms import sum_of
 from nsode_jax.selection.score import misfit
 from nsode_jax.selection.system_score import equation_score

@@ -9,9 +9,9 @@ import numpy as np
 
 from nsode_jax.expressions.constants import is_plain, structure
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit, Origin
-from nsode_jax.fitting.regression import Regression
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.regression import Regression
 from nsode_jax.selection.score import (
     independent_share,
     relative_residuals,

@@ -55,12 +55,12 @@ from jaxtyping import Float
 
 from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.censored import censored_misfit
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit
-from nsode_jax.fitting.goodness import goodness_of_fit
-from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.trajectory_fitting import autocorrelation
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.regression import Regression
+from nsode_jax.residuals.censored import censored_misfit
+from nsode_jax.residuals.goodness import goodness_of_fit
 from nsode_jax.selection.belief import log_prior, written_log_prior
 from nsode_jax.selection.complexity import fitted_exponents, in_arbitrary_units, tangents
 

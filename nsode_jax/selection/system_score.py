@@ -18,10 +18,10 @@ from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import UNIT
 from nsode_jax.expressions.prefix import Prefix, subtree_end
 from nsode_jax.expressions.summands import summands
-from nsode_jax.fitting.observations import Observations
-from nsode_jax.fitting.regression import Regression
 from nsode_jax.fitting.shooting import SystemFit
 from nsode_jax.fitting.system_problem import Tie
+from nsode_jax.observed.observations import Observations
+from nsode_jax.observed.regression import Regression
 from nsode_jax.selection.named_systems import named_system, system_cost
 from nsode_jax.selection.score import NUMBER_COST, misfit
 from nsode_jax.selection.term_prior import TermPrior, term_cost

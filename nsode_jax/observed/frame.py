@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.expressions.notation import unknown_names
 from nsode_jax.expressions.operators import CONSTANT, NEGATIVE_CONSTANT, VARIABLE
-from nsode_jax.fitting.regression import Regression
+from nsode_jax.observed.regression import Regression
 
 GAP = "□"
 """Where the unknown part stands; `?` is read as the same."""

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.fitting.splines import lagrange_weights
+from nsode_jax.observed.splines import lagrange_weights
 
 _WIDE = 30.0
 """Ratio of large to small values from which on the scale of their noise is looked for."""

@@ -13,8 +13,8 @@ from jaxtyping import Float
 from nsode_jax.dynamics.limits import Limits
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.frame import Frame
-from nsode_jax.fitting.noise_scale import NoiseScale, scale_of
+from nsode_jax.observed.frame import Frame
+from nsode_jax.observed.noise_scale import NoiseScale, scale_of
 
 _DECIMALS = 7
 """Of the largest value, within which a step of rounding is looked for."""

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.splines import lagrange_weights
+from nsode_jax.observed.splines import lagrange_weights
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -14,8 +14,8 @@ from nsode_jax.dynamics.dop853_system import Inputs
 from nsode_jax.dynamics.system import System, measured_inputs
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.noise_scale import LINEAR, NoiseScale, scale_of
-from nsode_jax.fitting.smoothing import SmoothCurve, smooth_curves
+from nsode_jax.observed.noise_scale import LINEAR, NoiseScale, scale_of
+from nsode_jax.observed.smoothing import SmoothCurve, smooth_curves
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

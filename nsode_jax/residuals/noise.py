@@ -14,9 +14,9 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy import stats
 
-from nsode_jax.fitting.dataset import Dataset
-from nsode_jax.fitting.noise_scale import levels
 from nsode_jax.fitting.trajectory_fitting import Linearized
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.noise_scale import levels
 
 SIGNIFICANCE = 0.02
 """Share of series with constant noise in which growing noise may be claimed, and of series

@@ -9,10 +9,10 @@ from jaxtyping import Float
 
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.prefix import Prefix
-from nsode_jax.fitting.noise import directions
-from nsode_jax.fitting.observations import Observations
 from nsode_jax.fitting.shooting import SystemFit
 from nsode_jax.fitting.system_problem import Problem
+from nsode_jax.observed.observations import Observations
+from nsode_jax.residuals.noise import directions
 
 _TRACE = 1e-4
 """Of the rate of an equation: a term of which the effect is looked for."""

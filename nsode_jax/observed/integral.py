@@ -13,10 +13,10 @@ from jaxtyping import Float
 from scipy.interpolate import CubicSpline
 
 from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.fitting.dataset import Dataset
-from nsode_jax.fitting.noise_scale import NoiseScale
-from nsode_jax.fitting.regression import Regression, interpolation, reduced
-from nsode_jax.fitting.smoothing import is_clean, monotone_curve
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.noise_scale import NoiseScale
+from nsode_jax.observed.regression import Regression, interpolation, reduced
+from nsode_jax.observed.smoothing import is_clean, monotone_curve
 
 INTERPOLATION_FLOOR = 3e-5
 """Residual, in standard deviations of the data, that interpolation leaves undecided."""

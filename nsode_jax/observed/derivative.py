@@ -16,10 +16,10 @@ import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.fitting.dataset import Dataset
-from nsode_jax.fitting.noise_scale import NoiseScale
-from nsode_jax.fitting.regression import Regression
-from nsode_jax.fitting.splines import lagrange_weights
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.noise_scale import NoiseScale
+from nsode_jax.observed.regression import Regression
+from nsode_jax.observed.splines import lagrange_weights
 
 PRECISION = 3e-6
 """Largest error of dy/dt, relative to its size, that makes the form worth having."""

@@ -19,7 +19,7 @@ from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.canonical import canonicalize, from_sympy, time_limit, to_sympy
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import VARIABLE
-from nsode_jax.fitting.dataset import Dataset
+from nsode_jax.observed.dataset import Dataset
 
 VIEW_TIME = 4.0
 """The time span the network is trained on."""

@@ -10,9 +10,9 @@ import numpy as np
 from nsode_jax.dynamics import dop853
 from nsode_jax.dynamics.stack_machine import Program
 from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit
 from nsode_jax.fitting.trajectory_fitting import ROUGH, fit_trajectories
+from nsode_jax.observed.dataset import Dataset
 
 HELD_OUT = 0.25
 """Share of each series that is held out: once at its end, once at its beginning."""

@@ -11,8 +11,8 @@ from scipy.stats import norm
 from nsode_jax.dynamics import dop853
 from nsode_jax.dynamics.stack_machine import Program
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit
+from nsode_jax.observed.dataset import Dataset
 
 _TOLERANCE = 1e-8
 _MAX_STEPS = 2000

@@ -20,10 +20,10 @@ from jaxtyping import Float
 from scipy import stats
 
 from nsode_jax.expressions.constants import is_plain
-from nsode_jax.fitting.dataset import Dataset
 from nsode_jax.fitting.fit import Fit
-from nsode_jax.fitting.noise import CLEAN, directions
 from nsode_jax.fitting.trajectory_fitting import Linearized
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.residuals.noise import CLEAN, directions
 
 _FEWEST = 10
 """Degrees of freedom within shared times below which replicates tell too little."""

@@ -17,8 +17,8 @@ from jaxtyping import Float
 from scipy.interpolate import BSpline, CubicSpline, PchipInterpolator, make_interp_spline
 from scipy.optimize import isotonic_regression
 
-from nsode_jax.fitting.noise_scale import LINEAR, NoiseScale
-from nsode_jax.fitting.splines import lagrange_weights, smoothing_spline
+from nsode_jax.observed.noise_scale import LINEAR, NoiseScale
+from nsode_jax.observed.splines import lagrange_weights, smoothing_spline
 
 _CLEAN = 1e-3
 """Deviations below this share of the spread are no noise to be modelled."""
