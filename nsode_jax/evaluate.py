@@ -20,9 +20,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from nsode_jax.baselines.scalar import NotInstalled
 from nsode_jax.data.workers import usable_cores
 from nsode_jax.evaluation import console
-from nsode_jax.evaluation.baselines import NotInstalled
 from nsode_jax.evaluation.methods import METHODS
 from nsode_jax.evaluation.report import write_report
 from nsode_jax.evaluation.results import Data, ReportError

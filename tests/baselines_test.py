@@ -8,19 +8,13 @@ import sys
 import numpy as np
 import pytest
 
+from nsode_jax.baselines import feynman, genetic, sindy
+from nsode_jax.baselines import scalar as baselines
+from nsode_jax.baselines.operon import operon_front, to_expression, without_rounding
+from nsode_jax.baselines.scalar import BaselineError, NotInstalled, distinct, ranked_by_solution
+from nsode_jax.baselines.sindy import library, sparse_laws
+from nsode_jax.baselines.slopes import Slopes, differentiate, local_polynomials
 from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.evaluation import baselines, feynman, genetic, sindy
-from nsode_jax.evaluation.baselines import (
-    BaselineError,
-    NotInstalled,
-    Slopes,
-    differentiate,
-    distinct,
-    local_polynomials,
-    ranked_by_solution,
-)
-from nsode_jax.evaluation.operon import operon_front, to_expression, without_rounding
-from nsode_jax.evaluation.sindy import library, sparse_laws
 from nsode_jax.evaluation.testsets import textbook
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression

@@ -31,6 +31,7 @@ ROOMS = (
     "results",
     "reporting",
     "discovery",
+    "baselines",
     "evaluation",
     "console",
     "app",

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from nsode_jax.baselines import systems as system_baselines
 from nsode_jax.dynamics.system import integrate
-from nsode_jax.evaluation import system_baselines
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression
 

@@ -3,7 +3,7 @@
 `nsode` is the network alone: what its beam search writes, ranked by its probability.
 `nsode-paper` is the same network decoded as in the paper. `nsode+refine` is the whole of
 `discover`, `nsode-unnamed` the same without the named laws. They never share a column. The
-others are the baselines of the paper and of today (`baselines.py`).
+others are the baselines of the paper and of today (room `baselines`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 import sympy
 from jaxtyping import Float
 
-from nsode_jax.evaluation import baselines
+from nsode_jax.baselines import scalar as baselines
 from nsode_jax.expressions.canonical import (
     NotRepresentable,
     TimeLimitExceeded,

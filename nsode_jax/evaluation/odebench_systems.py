@@ -24,12 +24,11 @@ import numpy as np
 from jaxtyping import Float
 from scipy.integrate import solve_ivp
 
+from nsode_jax.baselines.systems import Laws, operon, sindy
 from nsode_jax.discovery.pipeline import DiscoveryError
 from nsode_jax.discovery.systems import discover_system
-from nsode_jax.evaluation import system_baselines
 from nsode_jax.evaluation.json_lines import SEED, Line, Tasks, command
 from nsode_jax.evaluation.metrics import GOOD_SOLUTION_R2
-from nsode_jax.evaluation.system_baselines import Laws
 from nsode_jax.expressions.expression import Expression
 
 POINTS = 150
@@ -46,8 +45,8 @@ def discovered(t: Float[np.ndarray, " time"], y: States, names: tuple[str, ...])
 
 METHODS: Mapping[str, Callable[..., Laws]] = {
     "discover": discovered,
-    "sindy": system_baselines.sindy,
-    "operon": system_baselines.operon,
+    "sindy": sindy,
+    "operon": operon,
 }
 """From times, observations and names to a law for each quantity."""
 

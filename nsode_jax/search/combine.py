@@ -29,7 +29,7 @@ from nsode_jax.fitting.stages import fit_in_stages
 from nsode_jax.fitting.system_problem import laws_with_constants
 from nsode_jax.fitting.trajectory_fitting import FULL, NO_FIT, ROUGH
 from nsode_jax.observed.observations import Observations
-from nsode_jax.residuals.score_test import gains
+from nsode_jax.residuals.term_gains import gains
 from nsode_jax.search.equations import PRECISIONS, has_plain_switches, score_at, switches_of
 from nsode_jax.search.population import Draft
 from nsode_jax.search.sources import UNRESTRICTED, Restriction

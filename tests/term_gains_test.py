@@ -9,7 +9,7 @@ from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.shooting import fit_system, refitted
 from nsode_jax.fitting.trajectory_fitting import FULL
-from nsode_jax.residuals.score_test import gains
+from nsode_jax.residuals.term_gains import gains
 from nsode_jax.search.terms import monomials
 
 SYSTEM = System(("x", "y"))

@@ -1,9 +1,9 @@
 """SINDy and Operon on several quantities: a law for the slope of each, then the best system.
 
 Neither knows about time, and each fits one slope after the other as a function of all
-quantities, smoothed (`baselines.differentiate`). Of the best laws of each quantity that
+quantities, smoothed (`slopes.differentiate`). Of the best laws of each quantity that
 system is taken whose solution fits the observations best, as for one quantity
-(`baselines.ranked_by_solution`), since nothing else of theirs chooses between settings.
+(`scalar.ranked_by_solution`), since nothing else of theirs chooses between settings.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from jaxtyping import Float
 
+from nsode_jax.baselines.operon import operon_front
+from nsode_jax.baselines.scalar import FLOOR, distinct
+from nsode_jax.baselines.sindy import sparse_laws
+from nsode_jax.baselines.slopes import differentiate
 from nsode_jax.dynamics.system import integrate
-from nsode_jax.evaluation.baselines import FLOOR, differentiate, distinct
-from nsode_jax.evaluation.operon import operon_front
-from nsode_jax.evaluation.sindy import sparse_laws
 from nsode_jax.expressions.expression import Expression
 
 _DEGREES = (1, 2, 3)
@@ -82,7 +83,7 @@ def best_system(
     """The system whose solution has the least n log(e^2) + k log n, summed over quantities.
 
     Of each quantity the best few laws by the same criterion of their slopes are tried, all
-    with all; e^2 has the floor of `baselines.ranked_by_solution`, k counts constants.
+    with all; e^2 has the floor of `scalar.ranked_by_solution`, k counts constants.
 
     Args:
       laws: candidates for each quantity.
