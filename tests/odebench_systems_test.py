@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from nsode_jax.evaluation import odebench_systems
-from nsode_jax.evaluation.odebench_systems import r2, right_hand_side, solve, summary, systems
+from nsode_jax.evaluation.odebench_systems import (
+    METHODS,
+    r2,
+    right_hand_side,
+    solve,
+    summary,
+    systems,
+)
 
 
 def test_the_forty_systems_are_there_and_can_be_evaluated():
@@ -52,17 +59,35 @@ def test_a_run_is_resumed_and_summed_up(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out.strip() == summary(lines)
 
 
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+def told(name):
+    """The rows of the summary of a committed file: number of quantities and runs, and cells."""
+    text = (DOCS / "evaluation" / "systems" / f"{name}.jsonl").read_text("utf-8")
+    for line in summary(map(json.loads, text.splitlines())).splitlines()[1:]:
+        dim, runs, reconstruction, generalization, seconds = line.split()
+        yield (dim, runs), [f"{reconstruction} / {generalization}", seconds]
+
+
+def rows(first, number):
+    """Cells of the rows of the documentation's tables that begin so and have so many."""
+    text = (DOCS / "results.md").read_text("utf-8")
+    found = re.findall(rf"^\| ({first})((?: \| [\d. /]+)+) \|$", text, flags=re.MULTILINE)
+    split = [(one, *(cell.strip() for cell in cells.split("|")[1:])) for one, cells in found]
+    return [row for row in split if len(row) == number]
+
+
 def test_the_table_in_the_documentation_is_that_of_the_files():
-    docs = Path(__file__).parent.parent / "docs"
-    text = (docs / "results.md").read_text("utf-8")
-    rows = re.findall(r"^\| (2|3|4|all)((?: \| [\d. /]+)+) \|$", text, flags=re.MULTILINE)
-    assert len(rows) == 4
-    for column, name in enumerate(("clean", "noise0.05-drop0.5")):
-        text = (docs / "evaluation" / "systems" / f"{name}.jsonl").read_text("utf-8")
-        lines = summary(map(json.loads, text.splitlines())).splitlines()[1:]
-        for (states, cells), line in zip(rows, lines, strict=True):
-            dim, runs, reconstruction, generalization, seconds = line.split()
-            _, told, *shown = (cell.strip() for cell in cells.split("|"))
-            assert (states, told) == (dim, runs)
-            expected = [f"{reconstruction} / {generalization}", seconds]
-            assert shown[2 * column : 2 * column + 2] == expected
+    shown = rows("2|3|4|all", 6)
+    files = [list(told(name)) for name in ("clean", "noise0.05-drop0.5")]
+    assert len(shown) == 4
+    for row, clean, noisy in zip(shown, *files, strict=True):
+        assert row == (*clean[0], *clean[1], *noisy[1])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_so_is_that_of_the_methods(method):
+    prefix = "" if method == "discover" else f"{method}-"
+    cells = [list(told(f"{prefix}{name}"))[-1][1] for name in ("clean", "noise0.05-drop0.5")]
+    assert rows(method, 5) == [(method, *cells[0], *cells[1])]
