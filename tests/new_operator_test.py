@@ -33,7 +33,7 @@ from nsode_jax.expressions.canonical import canonicalize, from_sympy
 from nsode_jax.expressions.enumeration import enumerate_skeletons
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.sampling import EquationPrior, sample_expression
-from nsode_jax.fitting import programs
+from nsode_jax.fitting import programs, tile_machine
 from nsode_jax.modeling.pretrained import load_pretrained
 from nsode_jax.modeling.transformer import ModelConfig
 from nsode_jax.selection.complexity import weighted_complexity
@@ -61,7 +61,7 @@ np.testing.assert_allclose([law.compile()(x) for x in y.tolist()], expected, rto
 np.testing.assert_allclose(Program.from_expression(law).evaluate(y), expected, rtol=1e-13)
 with jax.enable_x64(True):
     (packed, _), *_ = programs.pack([canonical])
-    values, slope, gradient = programs.evaluate_with_gradient(
+    values, slope, gradient = tile_machine.evaluate_with_gradient(
         packed, packed.constants, jax.numpy.asarray(y)
     )
 np.testing.assert_allclose(values[0], expected, rtol=1e-13)

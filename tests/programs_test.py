@@ -12,7 +12,7 @@ from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.expressions.operators import OPERATORS, VARIABLE
 from nsode_jax.expressions.sampling import EquationPrior, sample_expression
-from nsode_jax.fitting import programs
+from nsode_jax.fitting import programs, tile_machine
 from nsode_jax.fitting.programs import LARGE, SMALL, ProgramError, pack
 
 Y = np.array([-2.3, -0.7, 0.31, 1.9, 3.7])
@@ -45,7 +45,7 @@ def _expressions() -> list[Expression]:
     return [Expression.from_infix(text) for text in LAWS]
 
 
-def _run(expressions, function=programs.evaluate_with_gradient, y=Y):
+def _run(expressions, function=tile_machine.evaluate_with_gradient, y=Y):
     results = []
     with jax.enable_x64(True):
         for packed, count in pack(expressions):
@@ -65,7 +65,7 @@ def _by_sympy(expression: sympy.Expr, symbol: sympy.Symbol) -> np.ndarray:
 
 
 def test_values_agree_with_sympy():
-    values, defined = _run(_expressions(), programs.evaluate)
+    values, defined = _run(_expressions(), tile_machine.evaluate)
     symbol = sympy.Symbol("y")
     for row, (law, value) in enumerate(zip(_expressions(), values, strict=True)):
         truth = _by_sympy(law.to_sympy(), symbol)
@@ -110,7 +110,7 @@ def test_constants_that_stay_are_not_among_those_that_vary():
     with jax.enable_x64(True):
         ((packed, _),) = pack([law], [np.array([True, False, False, True])])
         assert packed.constants[0, :3].tolist() == [1.3, 3.0, 0.0]
-        values, _, gradient = programs.evaluate_with_gradient(
+        values, _, gradient = tile_machine.evaluate_with_gradient(
             packed, packed.constants, jax.numpy.asarray(positive)
         )
     np.testing.assert_allclose(values[0], law.evaluate(positive), rtol=1e-14)
@@ -124,7 +124,9 @@ def test_other_constants_than_those_packed():
         ((packed, _),) = pack([Expression.from_infix("0.5*sin(2*y)")])
         constants = np.zeros((LARGE.capacity, LARGE.constants))
         constants[0, :2] = 3.0, 0.7
-        values, _ = programs.evaluate(packed, jax.numpy.asarray(constants), jax.numpy.asarray(Y))
+        values, _ = tile_machine.evaluate(
+            packed, jax.numpy.asarray(constants), jax.numpy.asarray(Y)
+        )
     np.testing.assert_allclose(values[0], 3.0 * np.sin(0.7 * Y), rtol=1e-14)
 
 
@@ -138,7 +140,7 @@ def test_random_laws_in_more_than_one_batch_agree_one_by_one():
             continue
         if programs.fits(law):
             laws.append(law)
-    values, defined = _run(laws, programs.evaluate)
+    values, defined = _run(laws, tile_machine.evaluate)
     assert np.array_equal(defined, np.isfinite(values))
     known = [
         assert_equal_as_far_as_known(row, law.prefix, Y)
@@ -156,7 +158,7 @@ def test_many_different_operations_are_split_into_batches():
         counts = [count for _, count in pack(laws)]
     assert sum(counts) == len(laws)
     assert len(counts) > len(laws) / LARGE.capacity - 1
-    values, _ = _run(laws[-len(shallow) :], programs.evaluate)
+    values, _ = _run(laws[-len(shallow) :], tile_machine.evaluate)
     np.testing.assert_allclose(values[0][2:], shallow[0].evaluate(Y)[2:], rtol=1e-14)
 
 
@@ -172,7 +174,7 @@ def test_small_programs_give_the_same_and_hold_less():
     with jax.enable_x64(True):
         ((packed, count),) = pack(laws, layout=SMALL)
         assert packed.layout == SMALL and count == len(laws)
-        small, slopes, _ = programs.evaluate_with_gradient(
+        small, slopes, _ = tile_machine.evaluate_with_gradient(
             packed, packed.constants, jax.numpy.asarray(Y)
         )
     values, expected, _ = _run(laws)
@@ -194,10 +196,10 @@ def test_several_variables():
     points = np.random.default_rng(0).uniform(0.2, 3.0, (3, 6))
     with jax.enable_x64(True):
         (packed, count), *_ = pack(laws)
-        values, slope, gradient = programs.evaluate_with_gradient(
+        values, slope, gradient = tile_machine.evaluate_with_gradient(
             packed, packed.constants, jax.numpy.asarray(points)
         )
-        again, defined = programs.evaluate(packed, packed.constants, jax.numpy.asarray(points))
+        again, defined = tile_machine.evaluate(packed, packed.constants, jax.numpy.asarray(points))
     assert slope.shape == (LARGE.capacity, 3, 6)
     np.testing.assert_array_equal(values, again)
     assert count == 4 and defined[:4].all()

@@ -24,10 +24,10 @@ from nsode_jax.fitting.programs import (
     SMALL,
     Layout,
     Programs,
-    evaluate_with_gradient,
     fits,
     pack,
 )
+from nsode_jax.fitting.tile_machine import evaluate_with_gradient
 from nsode_jax.observed.regression import Regression
 
 MOST_ITERATIONS = 12

@@ -1,19 +1,16 @@
-"""Many different expressions evaluated at once in JAX, with their derivatives.
+"""Many different expressions as one program of tiles, for `tile_machine`.
 
 Compiling every expression would take longer than fitting it, and interpreting
 each by itself would waste a vector machine. Here the operations of all expressions
 are sorted: those of one operator that depend on each other's results by nothing
-form a tile, and one compiled loop runs the tiles. The derivatives with respect to
-the constants and to the variables come from one loop back over the tiles (reverse mode;
-every result is used once, so nothing is added up on the way).
+form a tile.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -21,14 +18,17 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.expressions.operators import OPERATORS, Operator
+from nsode_jax.expressions.operators import OPERATORS
 
 MAX_VARIABLES = 8
 """Variables that expressions may have; those of expressions packed together are the same."""
 
-_TILE = 32
-_ONE = MAX_VARIABLES
-_FIRST_CONSTANT = _ONE + 1
+TILE = 32
+"""Operations that are done at once."""
+
+ONE = MAX_VARIABLES
+FIRST_CONSTANT = ONE + 1
+"""Rows of memory: variables, the number 1, constants that vary, fixed ones, results."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Layout:
     @property
     def first_fixed(self) -> int:
         """The row of the first constant that stays as it is."""
-        return _FIRST_CONSTANT + self.capacity * self.constants
+        return FIRST_CONSTANT + self.capacity * self.constants
 
     @property
     def first_result(self) -> int:
@@ -62,7 +62,7 @@ class Layout:
     @property
     def rows(self) -> int:
         """Of memory."""
-        return self.first_result + self.tiles * _TILE
+        return self.first_result + self.tiles * TILE
 
     @property
     def root(self) -> int:
@@ -81,8 +81,9 @@ LARGE = Layout(capacity=256, constants=8, fixed=8, tiles=160, leaves=16)
 SMALL = Layout(capacity=256, constants=4, fixed=3, tiles=72, leaves=6)
 """For simple laws: less memory, which stays in a core's cache."""
 
-_SQUARE = max(operator.opcode for operator in OPERATORS.values()) + 1
-_NOTHING = _SQUARE + 1
+SQUARE = max(operator.opcode for operator in OPERATORS.values()) + 1
+NOTHING = SQUARE + 1
+"""Opcodes beside those of the operators."""
 
 
 @jax.tree_util.register_dataclass
@@ -150,7 +151,7 @@ def fits(
         number <= layout.constants
         and constants - number <= layout.fixed
         and sum(map(expression.prefix.count, expression.variables)) <= layout.leaves
-        and len(expression.prefix) <= 2 * _TILE
+        and len(expression.prefix) <= 2 * TILE
     )
 
 
@@ -227,7 +228,7 @@ class _Assembly:
         for position in range(len(expression.prefix) - 1, -1, -1):
             token = expression.prefix[position]
             if not isinstance(token, str):
-                stack.append(_ONE if _is_unit(expression, position) else rows.pop())
+                stack.append(ONE if _is_unit(expression, position) else rows.pop())
             elif token in expression.variables:
                 stack.append(expression.variables.index(token))
             else:
@@ -235,7 +236,7 @@ class _Assembly:
                 arguments = [stack.pop() for _ in range(operator.arity)]
                 opcode = operator.opcode
                 if token == "pow" and arguments[1] in squares:
-                    opcode, arguments = _SQUARE, arguments[:1]
+                    opcode, arguments = SQUARE, arguments[:1]
                 stack.append(self._instruction(index, opcode, arguments))
         root = stack.pop()
         if isinstance(root, int):
@@ -250,7 +251,7 @@ class _Assembly:
         counts = [0, 0]
         for value, varies in zip(expression.constants, varied, strict=True):
             table = self.constants if varies else self.fixed
-            first = _FIRST_CONSTANT if varies else self.layout.first_fixed
+            first = FIRST_CONSTANT if varies else self.layout.first_fixed
             column = counts[varies]
             table[index, column] = value
             counts[varies] += 1
@@ -271,12 +272,12 @@ class _Assembly:
         return instruction
 
     def _note_user(self, index: int, row: int, user: _Instruction | None, side: int) -> None:
-        if row < _ONE:
+        if row < ONE:
             leaf = index, self._leaves[index]
             self.leaf_users[leaf], self.leaf_variable[leaf] = (user, side), row
             self._leaves[index] += 1
-        elif _FIRST_CONSTANT <= row < self.layout.first_fixed:
-            column = row - _FIRST_CONSTANT - index * self.layout.constants
+        elif FIRST_CONSTANT <= row < self.layout.first_fixed:
+            column = row - FIRST_CONSTANT - index * self.layout.constants
             self.constant_users[index, column] = user, side
 
 
@@ -303,21 +304,21 @@ def _is_unit(expression: Expression, position: int) -> bool:
 def _lay_out(assembly: _Assembly) -> Programs | None:
     """Arrays of the sorted instructions; None if there are too many."""
     layout = assembly.layout
-    needed = sum(math.ceil(len(members) / _TILE) for members in assembly.tiles.values())
+    needed = sum(math.ceil(len(members) / TILE) for members in assembly.tiles.values())
     if needed >= layout.tiles:  # One stays free, for the leaves that there are not.
         return None
-    opcode = np.full(layout.tiles, _NOTHING, np.int32)
-    shape = (layout.tiles, _TILE)
+    opcode = np.full(layout.tiles, NOTHING, np.int32)
+    shape = (layout.tiles, TILE)
     arguments = np.zeros((2, *shape), np.int32)
     parent, side = np.full(shape, layout.root, np.int32), np.zeros(shape, np.int32)
 
     ordered: list[list[_Instruction]] = []
     for _, members in sorted(assembly.tiles.items(), key=lambda item: item[0]):
-        ordered += [members[i : i + _TILE] for i in range(0, len(members), _TILE)]
+        ordered += [members[i : i + TILE] for i in range(0, len(members), TILE)]
     for tile, members in enumerate(ordered):
         opcode[tile] = members[0].opcode
         for place, instruction in enumerate(members):
-            instruction.row = layout.first_result + tile * _TILE + place
+            instruction.row = layout.first_result + tile * TILE + place
             for number, argument in enumerate(instruction.arguments):
                 if not isinstance(argument, int):
                     argument.parent, argument.side = instruction.row, number
@@ -348,184 +349,3 @@ def _lay_out(assembly: _Assembly) -> Programs | None:
         constant_parent, constant_side, leaf_parent, leaf_side, assembly.leaf_variable,
     )  # fmt: skip
     return Programs(*map(jnp.asarray, arrays))
-
-
-# --- the machine ------------------------------------------------------------------
-
-
-def _derivatives() -> dict[int, Callable]:
-    """Per opcode: (x, z) -> value and its derivatives with respect to both.
-
-    Those below are as JAX would find them, but use the value, and are right at the edges
-    of the domain. Other operators are left to JAX.
-    """
-
-    def found_by_jax(operator: Operator) -> Callable:
-        function = getattr(jnp, operator.jax)
-
-        def run(x, z):
-            one = jnp.ones_like(x)
-            if operator.arity == 1:
-                return *jax.jvp(function, (x,), (one,)), jnp.zeros_like(x)
-            value, left = jax.jvp(lambda x: function(x, z), (x,), (one,))
-            _, right = jax.jvp(lambda z: function(x, z), (z,), (one,))
-            return value, left, right
-
-        return run
-
-    def of(token: str, left: Callable, right: Callable | None = None) -> Callable:
-        operator = OPERATORS[token]
-        function = getattr(jnp, operator.jax)
-
-        def run(x, z):
-            value = function(x, z) if operator.arity == 2 else function(x)
-            none = jnp.zeros_like(value)
-            return value, left(x, z, value), none if right is None else right(x, z, value)
-
-        return run
-
-    def one(x, z, v):
-        return jnp.ones_like(v)
-
-    def minus_one(x, z, v):
-        return -jnp.ones_like(v)
-
-    def base(x, z, v):
-        # At 0: 1 for an exponent of 1, otherwise 0 or infinite.
-        at_zero = jnp.where(z == 1.0, 1.0, jnp.where(z > 1.0, 0.0, jnp.inf))
-        return jnp.where(x == 0.0, at_zero, z * v / x)
-
-    def exponent(x, z, v):
-        # A negative base allows whole exponents only, which cannot be varied.
-        return jnp.where(x > 0.0, v * jnp.log(x), 0.0)
-
-    table = {
-        "add": (one, one),
-        "sub": (one, minus_one),
-        "mul": (lambda x, z, v: z, lambda x, z, v: x),
-        "div": (lambda x, z, v: 1.0 / z, lambda x, z, v: -v / z),
-        "pow": (base, exponent),
-        "sin": (lambda x, z, v: jnp.cos(x),),
-        "cos": (lambda x, z, v: -jnp.sin(x),),
-        "exp": (lambda x, z, v: v,),
-        "sqrt": (lambda x, z, v: 0.5 / v,),
-        "log": (lambda x, z, v: 1.0 / x,),
-        "neg": (minus_one,),
-    }
-    functions = {
-        operator.opcode: of(token, *table[token]) if token in table else found_by_jax(operator)
-        for token, operator in OPERATORS.items()
-    }
-    functions[_SQUARE] = lambda x, z: (x * x, 2.0 * x, jnp.zeros_like(x))
-    functions[_NOTHING] = lambda x, z: (x, jnp.zeros_like(x), jnp.zeros_like(x))
-    return functions
-
-
-@functools.cache
-def _branches() -> tuple[Callable, ...]:
-    functions = _derivatives()
-    return tuple(functions[opcode] for opcode in range(_NOTHING + 1))
-
-
-def _start(programs: Programs, constants: Array, y: Array) -> Array:
-    """Memory before the first tile, shape [row, points]."""
-    # Rows of tiles that are not run are never used: filling them would take longer
-    # than many a tile.
-    points = y.shape[-1]
-    memory = jax.lax.empty((programs.layout.rows, points), y.dtype)
-    variables = 1 if y.ndim == 1 else len(y)
-    memory = memory.at[:variables].set(y.reshape(variables, points)).at[_ONE].set(1.0)
-    flat = jnp.concatenate([constants.reshape(-1, 1), programs.fixed.reshape(-1, 1)])
-    flat = jnp.broadcast_to(flat, (flat.size, points))
-    return jax.lax.dynamic_update_slice(memory, flat, (_FIRST_CONSTANT, 0))
-
-
-def _num_tiles(programs: Programs) -> Array:
-    return jnp.sum(programs.opcode != _NOTHING)
-
-
-def evaluate(
-    programs: Programs,
-    constants: Float[Array, "expressions constants"],
-    y: Float[Array, " points"] | Float[Array, "variables points"],
-) -> tuple[Float[Array, "expressions points"], Bool[Array, "expressions points"]]:
-    """f at each point, for each expression.
-
-    Args:
-      programs: the expressions.
-      constants: values of those that may vary, instead of `programs.constants`.
-      y: where; of several variables all their values, in their order.
-
-    Returns:
-      Values, and where they are defined (finite); values are NaN or inf elsewhere.
-    """
-    branches = [lambda x, z, f=f: f(x, z)[0] for f in _branches()]
-
-    first_result = programs.layout.first_result
-
-    def body(tile, memory):
-        left, right = memory[programs.arguments[0, tile]], memory[programs.arguments[1, tile]]
-        value = jax.lax.switch(programs.opcode[tile], branches, left, right)
-        return jax.lax.dynamic_update_slice(memory, value, (first_result + tile * _TILE, 0))
-
-    memory = jax.lax.fori_loop(0, _num_tiles(programs), body, _start(programs, constants, y))
-    values = memory[programs.result]
-    return values, jnp.isfinite(values)
-
-
-def evaluate_with_gradient(
-    programs: Programs,
-    constants: Float[Array, "expressions constants"],
-    y: Float[Array, " points"] | Float[Array, "variables points"],
-) -> tuple[
-    Float[Array, "expressions points"],
-    Float[Array, "expressions points"] | Float[Array, "expressions variables points"],
-    Float[Array, "expressions constants points"],
-]:
-    """f, its derivatives by the variables and by the constants at each point.
-
-    Given values of one variable as an axis [points], df/dy has none for variables.
-
-    Args and undefined values: see `evaluate`. The derivative with respect to an
-    exponent is 0 where the base is not positive.
-    """
-    branches, layout = _branches(), programs.layout
-    first_result = layout.first_result
-    points = y.shape[-1]
-    partials = jax.lax.empty((2, layout.rows + 1, points), y.dtype)
-    partials = partials.at[:, layout.root].set(1.0).at[:, layout.nowhere].set(0.0)
-
-    def forward(tile, state):
-        memory, partials = state
-        left, right = memory[programs.arguments[0, tile]], memory[programs.arguments[1, tile]]
-        value, *slopes = jax.lax.switch(programs.opcode[tile], branches, left, right)
-        row = first_result + tile * _TILE
-        memory = jax.lax.dynamic_update_slice(memory, value, (row, 0))
-        return memory, jax.lax.dynamic_update_slice(partials, jnp.stack(slopes), (0, row, 0))
-
-    count = _num_tiles(programs)
-    memory, partials = jax.lax.fori_loop(
-        0, count, forward, (_start(programs, constants, y), partials)
-    )
-    adjoint = jax.lax.empty((layout.rows + 1, points), y.dtype)
-    adjoint = adjoint.at[layout.root].set(1.0).at[layout.nowhere].set(0.0)
-
-    def backward(step, adjoint):
-        tile = count - 1 - step
-        parent = programs.parent[tile]
-        value = adjoint[parent] * partials[programs.side[tile], parent]
-        return jax.lax.dynamic_update_slice(adjoint, value, (first_result + tile * _TILE, 0))
-
-    adjoint = jax.lax.fori_loop(0, count, backward, adjoint)
-
-    def of_leaves(parent, side):
-        return adjoint[parent] * partials[side, parent]
-
-    slope = of_leaves(programs.leaf_parent, programs.leaf_side)  # [expressions, leaves, points]
-    if y.ndim == 1:
-        slope = slope.sum(axis=1)
-    else:
-        which = programs.leaf_variable[:, None] == jnp.arange(len(y))[None, :, None]
-        slope = jnp.where(which[..., None], slope[:, None], 0.0).sum(axis=2)
-    gradient = of_leaves(programs.constant_parent, programs.constant_side)
-    return memory[programs.result], slope, gradient
