@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import keyword
 import math
 import types
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
+from nsode_jax.expressions.display import tidied
 from nsode_jax.expressions.notation import parse, to_infix, to_latex
 from nsode_jax.expressions.operators import (
     CONSTANT,
@@ -218,7 +218,7 @@ class Expression:
         A factor that is rounded to 1 is not written.
         """
         rounded = (t if isinstance(t, str) else float(f"{t:.{digits}g}") for t in self.prefix)
-        return Expression(_positive_term_first(_without_ones(tuple(rounded))), self.variables)
+        return Expression(tidied(tuple(rounded)), self.variables)
 
     def latex(self, digits: int = 6) -> str:
         """The formula in LaTeX, constants with so many significant digits."""
@@ -390,50 +390,3 @@ def _compile(skeleton: Skeleton) -> Callable[..., float]:
     body, _ = build(0)
     parameters = ", ".join([*variables.values(), *constants])
     return eval(f"lambda {parameters}: {body}", {"__builtins__": {}, **_MATH})  # noqa: S307
-
-
-def _without_ones(prefix: Prefix) -> Prefix:
-    """The prefix without factors of 1 and -1, and exponents of 1."""
-    operator = OPERATORS.get(prefix[0]) if isinstance(prefix[0], str) else None
-    if operator is None:
-        return prefix
-    arguments, start = [], 1
-    for _ in range(operator.arity):
-        end = subtree_end(prefix, start)
-        arguments.append(_without_ones(prefix[start:end]))
-        start = end
-    if prefix[0] in ("mul", "pow") and arguments[1] == (1.0,):
-        return arguments[0]
-    if prefix[0] == "mul" and arguments[0] == (1.0,):
-        return arguments[1]
-    if prefix[0] == "mul" and arguments[0] == (-1.0,):
-        return ("neg", *arguments[1])
-    if prefix[0] in ("mul", "div") and arguments[0][0] == "neg":  # (-x)*z is -(x*z).
-        return ("neg", prefix[0], *arguments[0][1:], *arguments[1])
-    if prefix[0] in ("add", "sub") and arguments[1][0] == "neg":
-        other = "sub" if prefix[0] == "add" else "add"
-        return (other, *arguments[0], *arguments[1][1:])
-    return (prefix[0], *itertools.chain.from_iterable(arguments))
-
-
-def _positive_term_first(prefix: Prefix) -> Prefix:
-    """The same sum, begun with its first term that has no minus sign, if there is one."""
-    terms, rest = [], prefix
-    while rest[0] in ("add", "sub"):
-        middle = subtree_end(rest, 1)
-        terms.insert(0, (rest[0], rest[middle:]))
-        rest = rest[1:middle]
-    terms.insert(0, ("add", rest))
-
-    def is_positive(sign: str, term: Prefix) -> bool:
-        head = next(token for token in term if token not in ("mul", "div"))
-        return sign == "add" and head != "neg" and (isinstance(head, str) or head >= 0)
-
-    first = next((i for i, term in enumerate(terms) if is_positive(*term)), 0)
-    terms.insert(0, terms.pop(first))
-    joined = terms[0][1]
-    for sign, term in terms[1:]:
-        if sign == "add" and term[0] == "neg":  # Was in front: -y + 2 becomes 2 - y.
-            sign, term = "sub", term[1:]
-        joined = (sign, *joined, *term)
-    return joined
