@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import collections
 import functools
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +19,7 @@ from nsode_jax.data.statistics import Statistics
 from nsode_jax.evaluation.figures import draw_recovery, draw_top_k
 from nsode_jax.evaluation.methods import METHODS
 from nsode_jax.evaluation.metrics import METRICS
+from nsode_jax.evaluation.origin import origin
 from nsode_jax.evaluation.published import (
     EARLIER_ODEBENCH,
     EARLIER_OPERON_COMPLEXITY,
@@ -31,7 +31,6 @@ from nsode_jax.evaluation.published import (
 from nsode_jax.evaluation.results import (
     Data,
     ReportError,
-    Result,
     Run,
     problems,
     read_runs,
@@ -68,9 +67,6 @@ TOP_K, RECOVERY, STATISTICS = "topk.csv", "recovery_by_complexity.csv", "dataset
 _TABLE_1_SETS = ("iv-163", "textbook")
 _DRAWN_SETS = ("iv", "constants", "skeletons", "iv-163")
 _BANK = "base"
-_MOST_VALUES = 12  # Of a setting that are listed,
-_MOST_ERRORS = 3  # kinds of errors shown,
-_LONGEST = 160  # and characters of each.
 
 
 def write_report(results: str | Path, out: str | Path) -> list[Path]:
@@ -414,7 +410,7 @@ def _statistics(pictures: Sequence[_Picture]) -> str:
 def _measured(runs: Sequence[Run]) -> str:
     methods = methods_with_results(runs)
     parts = [
-        f"### {METHODS[method].title}\n\n{_bullets(_origin(runs, method))}" for method in methods
+        f"### {METHODS[method].title}\n\n{_bullets(origin(runs, method))}" for method in methods
     ]
     return _paragraphs(
         "How it was measured",
@@ -422,65 +418,3 @@ def _measured(runs: Sequence[Run]) -> str:
         "problems it was used for.",
         *parts,
     )
-
-
-def _origin(runs: Sequence[Run], method: str) -> Iterator[str]:
-    runs = [run for run in runs if run.method == method and run.results]
-    results = [result for run in runs for result in run.results]
-    yield f"problems: {len(results)} of {sum(run.of for run in runs)} (files: {len(runs)})"
-    for key in dict.fromkeys(key for result in results for key in result.settings):
-        yield f"{escape(key)}: {_values(result.settings.get(key) for result in results)}"
-    yield f"machine: {_values(result.machine for result in results)}"
-    yield f"date: {_values(result.date for result in results)}"
-    counts = sorted(result.num_candidates for result in results)
-    yield f"candidates per problem: median {counts[len(counts) // 2]}, at most {counts[-1]}"
-    yield _failures(runs)
-
-
-def _values(values: Iterable[object]) -> str:
-    """All values, those in use most often first, with their numbers if they are several."""
-    counter = collections.Counter(map(_value, values))
-    if len(counter) == 1:
-        return escape(*counter)
-    shown = [f"{escape(text)} ({n})" for text, n in counter.most_common(_MOST_VALUES)]
-    more = len(counter) - len(shown)
-    return ", ".join(shown) + (f", and {more} more" if more else "")
-
-
-def _value(value: object) -> str:
-    return "not given" if value is None else _shortened(str(value))
-
-
-def _failures(runs: Sequence[Run]) -> str:
-    """How many problems ended without candidates, for what reasons, and where."""
-    failed = [(run, r) for run in runs for r in run.results if _has_failed(r)]
-    total = sum(len(run.results) for run in runs)
-    if not failed:
-        return f"errors: none in {total} problems"
-    limits = sum(_hit_time_limit(result) for _, result in failed)
-    kinds = collections.Counter(_reason(result) for _, result in failed)
-    examples = []
-    for reason, n in kinds.most_common(_MOST_ERRORS):
-        run, result = next(pair for pair in failed if _reason(pair[1]) == reason)
-        where = escape(f"{run.data.title}: {result.name}")
-        examples.append(f"“{escape(reason)}” ({n}, such as {where})")
-    more = len(kinds) - len(examples)
-    listed = "; ".join(examples) + (f"; and {more} more kinds" if more else "")
-    return f"errors: {len(failed)} of {total} problems, {limits} of them time limits: {listed}"
-
-
-def _has_failed(result: Result) -> bool:
-    return result.error is not None or result.num_candidates == 0
-
-
-def _hit_time_limit(result: Result) -> bool:
-    """Whether a method's own limit, or that of the evaluation, has ended it."""
-    return re.search("time limit|not finished in", result.error or "") is not None
-
-
-def _reason(result: Result) -> str:
-    return _shortened(result.error or "no candidates")
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
