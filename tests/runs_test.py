@@ -51,8 +51,11 @@ def test_labels_that_are_numbers_before_the_clock_are_no_times(tmp_path):
     """The first two columns look like time and value, and both y and hours start again."""
     rows = [f"{dose},{hour},{dose * 0.9**hour:.4f}" for dose in (1, 5, 10) for hour in range(12)]
     message = refusal(write(tmp_path, "\n".join(["dose,hours,y", *rows])))
-    assert "column 'hours' start again 2 times, where column 'dose' changes" in message
-    assert message.endswith("--time hours --series dose.")
+    assert "column 'hours' start again 2 times" in message
+    assert message.endswith("column 'dose' tells them apart: --series dose.")
+    message = refusal(write(tmp_path, "\n".join(["dose,x,y", *rows])))
+    assert "column 'x' start again 2 times, where column 'dose' changes" in message
+    assert message.endswith("--time x --series dose.")
 
 
 def test_a_clock_that_starts_again(tmp_path):

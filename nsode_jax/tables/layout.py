@@ -152,7 +152,7 @@ def _without_comments(lines: list[str]) -> tuple[list[str], str]:
     comment, rest = "", []
     for line in lines:
         if line.lstrip(" \t,;").startswith("#"):
-            comment = comment if any(rest) else line.strip("# \t,;")
+            comment = comment if any(rest) else line.strip()
             rest.append("")
         else:
             rest.append(line.partition(" #")[0] if _starts_as_data(line) else line)
@@ -252,7 +252,10 @@ def _find_names(layout: _Layout, comment: str, file: str) -> tuple[list[str], in
         return names, 1
     if layout.before and _filled(layout.before[-1]) and layout.width == 1:
         return layout.before[-1], 1
-    commented = _split([comment], layout.delimiter, file)[0] if comment else []
+    heads = [comment.strip("# \t,;")]
+    if layout.delimiter != " " and comment.startswith(f"#{layout.delimiter}"):
+        heads.append(comment)  # Then # is the name of the column that numbers the rows.
+    commented = _split([head for head in heads if head], layout.delimiter, file)[0]
     commented = [row for row in commented if len(row) == layout.width and is_header(row)]
     return (commented[0] if commented else []), 0
 

@@ -52,13 +52,13 @@ def series_within(
 
 
 def require_one_series(
-    sheet: Sheet, time: int, value: int, t: Float[np.ndarray, " row"], usable: np.ndarray
+    sheet: Sheet, time: int, value: int | None, t: Float[np.ndarray, " row"], usable: np.ndarray
 ) -> None:
     """Refuses a table that holds several series in the same columns.
 
     Args:
       sheet: the table.
-      time, value: the columns taken.
+      time, value: the columns that were named or taken; None for a value that any may hold.
       t: the times.
       usable: rows with a time and a value.
 
@@ -82,9 +82,8 @@ def require_one_series(
         )
     if label is not None:
         raise TrajectoryError(
-            f"Column {sheet.label(label)} seems to tell several series apart, whose rows are mixed "
-            f"in column {sheet.label(value)}. If they follow one law: --series "
-            f"{_option(sheet, label)}."
+            f"Column {sheet.label(label)} seems to tell several series apart, whose rows are "
+            f"mixed. If they follow one law: --series {_option(sheet, label)}."
         )
 
 
@@ -118,7 +117,7 @@ def long_table(sheet: Sheet, time: int, value: int) -> tuple[int, int] | None:
 
 
 def _labels(
-    sheet: Sheet, time: int, value: int, usable: np.ndarray, number: np.ndarray
+    sheet: Sheet, time: int, value: int | None, usable: np.ndarray, number: np.ndarray
 ) -> int | None:
     """A column that tells series apart: it changes where the clock starts again, or its
     labels come in turns."""

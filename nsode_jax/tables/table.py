@@ -17,9 +17,10 @@ from nsode_jax.dynamics.trajectory import (
     clean,
     count,
 )
-from nsode_jax.tables.columns import choose_columns
+from nsode_jax.tables.columns import Choice, choose_columns
 from nsode_jax.tables.errors import Errors, error_columns, read_errors
 from nsode_jax.tables.files import Source, open_table
+from nsode_jax.tables.names import is_like_time
 from nsode_jax.tables.numbers import Numbers, read_numbers
 from nsode_jax.tables.runs import RESTART, require_no_long_table, require_one_series, runs
 from nsode_jax.tables.separators import Convention
@@ -133,7 +134,7 @@ def read_measurements(
     errors = read_errors(sheet, sigma, taken, values, convention)
     notes += [*sheet.notes, *choice.notes, *t.notes, *(n for y in values for n in y.notes)]
     if series is None:
-        _require_one(sheet, choice.time, choice.values[0], t, values[0], time is None)
+        _require_one(sheet, choice, t, values[0], time is None, value is None)
     if series is None and not replicates and time is None and _look_swapped(t, values[0]):
         column, other = choice.time, choice.values[0]
         notes.append(
@@ -211,12 +212,16 @@ def _value_name(sheet: Sheet, columns: Sequence[int], values: Numbers) -> str:
     return f"{name} [{unit}]" if name and unit else name or "y"
 
 
-def _require_one(sheet: Sheet, time: int, value: int, t: Numbers, y: Numbers, free: bool) -> None:
+def _require_one(
+    sheet: Sheet, choice: Choice, t: Numbers, y: Numbers, free_time: bool, free_value: bool
+) -> None:
+    """Refuses several series; a column that nobody named may hold their labels."""
     usable = np.isfinite(t.values) & (np.isfinite(y.values) | y.below | y.above)
     if usable.any():
-        require_one_series(sheet, time, value, t.values, usable)
-        if free:
-            require_no_long_table(sheet, time, value)
+        value = choice.values[0]
+        if free_time and not is_like_time(sheet.names[choice.time]):
+            require_no_long_table(sheet, choice.time, value)
+        require_one_series(sheet, choice.time, None if free_value else value, t.values, usable)
 
 
 def _look_swapped(t: Numbers, y: Numbers) -> bool:
