@@ -26,11 +26,19 @@ NUMBER = re.compile(
 )
 """A number with its mark of a limit (<, >) and its unit."""
 
-_CLOCK = r"\d{1,4}:\d\d(:\d\d([.,]\d+)?)?"
+_CLOCK = r"\d{1,4}:\d\d(:\d\d([.,]\d+)?)?( ?[ap]\.?m\.?)?"
+_SOME = r"\d+(?:[.,]\d+)?"
+SPAN = re.compile(
+    rf"(?:(?P<d>{_SOME}) ?d(?:ays?)?,? ?)?(?:(?P<h>{_SOME}) ?h(?:(?:ou)?rs?)?,? ?)?"
+    rf"(?:(?P<m>{_SOME})(?: ?m(?:in(?:ute)?s?)?,? ?|(?<=h\d\d)))?"
+    rf"(?:(?P<s>{_SOME}) ?s(?:ec(?:ond)?s?)?)?",
+    re.ASCII | re.IGNORECASE,
+)
+"""A duration in parts with their units: 1 h 30 min, 1h30."""
 _DATE = (
     r"(\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
     r"|\d{1,2}[- ][a-z]{3,9}\.?,?[- ]\d{2,4}|[a-z]{3,9}\.? (\d{1,2}, ?)?\d{4})"
-    rf"([t ,]+{_CLOCK}( ?[ap]m)?)? ?(z|utc|[+-]\d\d:?(\d\d)?)?"
+    rf"([t ,]+{_CLOCK})? ?(z|utc|[+-]\d\d:?(\d\d)?)?"
 )
 _PLAIN = r"[-+]?((\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?|inf(inity)?)"
 _FORMS = {
@@ -47,6 +55,8 @@ def kind_of(cell: str | float) -> str:
     if cell.lower() in MISSING or cell.lower() in LIMITS:
         return "missing"
     plain = next((kind for kind, form in _FORMS.items() if form.fullmatch(cell)), None)
+    if plain is None and cell[:1].isdigit() and (span := SPAN.fullmatch(cell)):
+        plain = "clock" if len(span.groups()) - span.groups().count(None) > 1 else None
     return plain or ("dressed" if NUMBER.fullmatch(cell) else "text")
 
 
@@ -60,9 +70,15 @@ def usual_unit(matches: Sequence[re.Match[str] | None]) -> str:
 
 
 def usual_kind(kinds: Counter) -> str:
-    """The kind of a column: what at least half of its cells hold that are not missing."""
+    """The kind of a column: what at least half of its cells hold that are not missing.
+
+    Durations such as 1 h are dressed numbers until there are others such as 1 h 30 min.
+    """
     known = kinds.total() - kinds["missing"]
     numbers = kinds["number"] + kinds["dressed"]
+    if 3 * kinds["clock"] >= known and not kinds["number"] and known:
+        numbers = 0
+        kinds = kinds + Counter(clock=kinds["dressed"])
     if known and 2 * numbers >= known:
         return "number"
     return next((kind for kind in DATA if known and 2 * kinds[kind] >= known), "text")

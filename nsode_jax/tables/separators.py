@@ -17,6 +17,7 @@ import numpy as np
 
 from nsode_jax.dynamics.trajectory import TrajectoryError
 from nsode_jax.tables.cells import APOSTROPHES, NUMBER, SPACES, usual_unit
+from nsode_jax.tables.dates import ORDERS
 from nsode_jax.tables.sheet import Sheet
 
 _FEW = 0.05  # A share of cells that may contradict the others: slips of the pen.
@@ -33,15 +34,17 @@ _DROPPED = str.maketrans("", "", SPACES + APOSTROPHES)
 
 @dataclass(frozen=True)
 class Convention:
-    """How numbers are written, as far as the user says.
+    """How numbers and dates are written, as far as the user says.
 
     Attributes:
       decimal: "." or ","; None: found from the cells.
       thousands: ",", ".", " " or "'"; None: found from the cells.
+      dates: "day-first" or "month-first", of dates such as 01/03/2020; None: likewise.
     """
 
     decimal: str | None = None
     thousands: str | None = None
+    dates: str | None = None
 
     def __post_init__(self):
         if self.decimal not in (None, ".", ","):
@@ -52,6 +55,8 @@ class Convention:
             )
         if self.decimal is not None and self.decimal == self.thousands:
             raise TrajectoryError(f"{self.decimal!r} cannot mark both decimals and thousands.")
+        if self.dates not in (None, *ORDERS):
+            raise TrajectoryError(f"Dates are {' or '.join(ORDERS)}, not {self.dates!r}.")
 
     @property
     def mark(self) -> str | None:

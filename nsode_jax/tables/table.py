@@ -91,6 +91,7 @@ def read_measurements(
     end: str | None = None,
     decimal: str | None = None,
     thousands: str | None = None,
+    dates: str | None = None,
     sigma: str | float | None = None,
     fewest: int = MIN_POINTS,
 ) -> Measurements:
@@ -115,6 +116,7 @@ def read_measurements(
       replicates: whether each column of values is a series.
       start, end: first and last time to use: numbers, or dates as in the file.
       decimal, thousands: marks in the numbers, where the columns do not tell.
+      dates: "day-first" or "month-first", where dates such as 01/03/2020 do not tell.
       sigma: known errors of measurement: the column of their standard deviations (with
         several columns of values one for all, or one for each with commas between them), or
         a number for all. They are in the trajectories (`Trajectory.errors`).
@@ -124,7 +126,7 @@ def read_measurements(
       TrajectoryError: if the file cannot be read, has no such columns, can be read in
         two ways, or holds a series that cannot be used.
     """
-    convention = Convention(decimal, thousands)
+    convention = Convention(decimal, thousands, dates)
     sheet, notes = open_table(path)
     restart = series == RESTART and RESTART not in sheet.names
     taken = error_columns(sheet, sigma)
@@ -175,13 +177,16 @@ def _read_times(
     """The times, their name with the unit, and the window."""
     name = sheet.names[column] or "t"
     numbers = [np.nan if bound is None else _as_number(bound) for bound in bounds]
-    places: list[float] = []
     if sheet.kind(column) != "number" or are_dates(sheet, column):
-        moments = [bound if number is None else None for bound, number in zip(bounds, numbers)]
-        readings = [read_times(sheet, column, moment) for moment in moments]
+        as_written = [
+            b if x is None or sheet.has(column, x) else None for b, x in zip(bounds, numbers)
+        ]
+        readings = [read_times(sheet, column, one, convention.dates) for one in as_written]
         known, unit, _ = readings[0]
-        for number, (_, _, place) in zip(numbers, readings):
-            places.append(place if number is None else number)
+        places = [
+            place if number is None or text is not None else number
+            for number, text, (_, _, place) in zip(numbers, as_written, readings)
+        ]
         name = f"{name} [{unit}]"
     else:
         known = read_numbers(sheet, column, convention)
@@ -191,7 +196,7 @@ def _read_times(
                     f"The window is from {bound!r}, but the times in column "
                     f"{sheet.label(column)} are numbers."
                 )
-            places.append(number)
+        places = [number for number in numbers if number is not None]
         name = f"{name} [{known.unit}]" if known.unit else name
     low = -np.inf if np.isnan(places[0]) else places[0]
     high = np.inf if np.isnan(places[1]) else places[1]
