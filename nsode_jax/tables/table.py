@@ -303,7 +303,8 @@ def _read_part(
         )
     except TrajectoryError as error:
         start = f"Series {part.label!r}: " if part.label else ""
-        raise TrajectoryError(" ".join([f"{start}{error}", *_reasons(notes)])) from None
+        reasons = [*_reasons(notes), *_on_shape(sheet)]
+        raise TrajectoryError(" ".join([f"{start}{error}", *reasons])) from None
     limits = Limits(t.values[limited], y.limits[limited], y.below[limited])
     return trajectory, limits, [*notes, *cleaning]
 
@@ -312,6 +313,17 @@ def _reasons(notes: Sequence[str]) -> list[str]:
     """What may explain that too little is left."""
     words = ("counted as missing", "left out", "only limits")
     return [note for note in notes if any(word in note for word in words)]
+
+
+def _on_shape(sheet: Sheet) -> list[str]:
+    """What a table of few long rows lacks."""
+    rows, columns = sheet.frame.shape
+    if rows >= min(columns, MIN_POINTS):
+        return []
+    return [
+        f"The table has {count(rows, 'row')} and {count(columns, 'column')}; if each row is a "
+        "quantity over time, the first must hold a name and the times, the others a name and values."
+    ]
 
 
 def _text_rows(t: Numbers, y: Numbers) -> Bool[np.ndarray, " row"]:
@@ -326,7 +338,8 @@ def _on_text(sheet: Sheet, column: int, rows: np.ndarray) -> list[str]:
     if not found.size:
         return []
     notes = [f"{count(found.size, 'row')} of text among the data skipped."]
-    titles = [int(row) for row in found if sheet.frame.loc[sheet.frame.index[row]].notna().all()]
+    full = sheet.frame.notna().all(axis=1).to_numpy()
+    titles = [int(row) for row in found if full[row] and not rows[row + 1 :].all()]
     if titles and sheet.names[column] not in ("", name := sheet.cell(titles[-1], column)):
         notes.append(
             f"Below {sheet.place(titles[-1])} the column {sheet.label(column)} is named {name!r}."
