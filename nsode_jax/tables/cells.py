@@ -16,12 +16,22 @@ LIMITS = {**dict.fromkeys(_BELOW, "<"), **dict.fromkeys(_ABOVE, ">")}
 
 SPACES = " \u00a0\u202f\u2009"
 APOSTROPHES = "'\u2019"
-_GROUPED = rf"\d{{1,3}}(?P<group>[.,{SPACES}{APOSTROPHES}])\d{{3}}(?:(?P=group)\d{{3}})*"
+_GROUPED = (
+    rf"\d{{1,3}}(?P<group>[.,{SPACES}{APOSTROPHES}])\d{{3}}(?:(?P=group)\d{{3}})*"
+    r"|\d{1,2}(?:,\d\d)+,\d{3}"  # As in India: 1,20,300.
+)
+_EXPONENTS = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207b"
+_EXPONENT = (
+    r"(?:e[-+]?|d[-+])\d+"
+    rf"|\s*[x*\u00d7\u00b7]\s*10(?:(?:\^|\*\*)\s*[-+\u2212]?\d+|[{_EXPONENTS}]+)"
+)
+_CURRENCY = "$\u20ac\u00a3\u00a5"
 NUMBER = re.compile(
-    r"(?P<mark>[<>\u2264\u2265]=?)?\s*"
-    rf"(?P<number>[-+\u2212]?(?:\d+(?:[.,]\d*)?|[.,]\d+|{_GROUPED}(?:[.,]\d+)?)(?:e[-+]?\d+)?"
+    rf"(?P<mark>[<>\u2264\u2265]=?)?\s*(?P<currency>[{_CURRENCY}])?\s*"
+    r"(?P<number>[-+\u2212]?(?:\d+(?:\.\d*|,\d+)?|[.,]\d+"
+    rf"|(?:{_GROUPED})(?:[.,]\d+)?)(?:{_EXPONENT})?"
     r"|[-+]?inf(?:inity)?)"
-    r"\s*(?P<unit>[%\u2030]|[a-z\u00b5\u03bc\u00b0\u03a9][a-z\u00b5\u03bc\u00b0\u03a9/%.^\u00b2\u00b3*-]{0,11})?",
+    rf"\s*(?P<unit>[%\u2030{_CURRENCY}]|[a-z\u00b5\u03bc\u00b0\u03a9][a-z\u00b5\u03bc\u00b0\u03a9/%.^\u00b2\u00b3*-]{{0,11}})?",
     re.ASCII | re.IGNORECASE,
 )
 """A number with its mark of a limit (<, >) and its unit."""
@@ -46,6 +56,21 @@ _FORMS = {
     for kind, text in (("number", _PLAIN), ("date", _DATE), ("clock", _CLOCK))
 }
 DATA = ("number", "date", "clock")
+_DIGITS = str.maketrans(_EXPONENTS, "0123456789-")
+_POWER = re.compile(r"[x*\u00d7\u00b7]10(?:\^|\*\*)?|[dD](?=[-+])", re.IGNORECASE)
+_DROPPED = str.maketrans("", "", SPACES + APOSTROPHES)
+
+
+def clean_number(text: str) -> str:
+    """As computers write it but for commas and points: without blanks and apostrophes between
+    groups, with a hyphen for the true minus and e for any way to write the power of ten."""
+    text = text.translate(_DROPPED).replace("\u2212", "-")
+    return _POWER.sub("e", text).translate(_DIGITS)
+
+
+def unit_of_cell(match: re.Match[str]) -> str:
+    """The unit of a number (a match of NUMBER), "" for none."""
+    return match["unit"] or match["currency"] or ""
 
 
 def kind_of(cell: str | float) -> str:
@@ -62,7 +87,7 @@ def kind_of(cell: str | float) -> str:
 
 def usual_unit(matches: Sequence[re.Match[str] | None]) -> str:
     """The unit that at least half of the numbers have; others are not read."""
-    units = Counter((match["unit"] or "") for match in matches if match is not None)
+    units = Counter(unit_of_cell(match) for match in matches if match is not None)
     if not units:
         return ""
     unit, times = units.most_common(1)[0]

@@ -70,10 +70,8 @@ def _are_units(row: Row) -> bool:
     return all(_UNITS.fullmatch(cell.strip()) for cell in row if cell.strip())
 
 
-def require_row_names(
-    rows: Sequence[Row], names: int, delimiter: str, quoted: bool, file: str
-) -> None:
-    """Refuses rows with more cells than there are names, unless the first cell names the row.
+def has_row_names(rows: Sequence[Row], names: int, delimiter: str, quoted: bool, file: str) -> bool:
+    """Whether the first cell of each row, which has more cells than there are names, names it.
 
     One name less than columns is what R writes. It is also what becomes of decimal commas
     between commas, and of groups of thousands between spaces: 0,1,85 is then 0 and 1.85.
@@ -84,17 +82,26 @@ def require_row_names(
       delimiter: between the cells.
       quoted: whether the first cell of the first row is in quotation marks, as R's row names.
       file: the file's name, for messages.
+
+    Returns:
+      False if what has no name is a remark behind the data.
+
+    Raises:
+      TrajectoryError: if the cells may be parts of broken numbers.
     """
+    behind = [cell for row in rows for cell in row[names:] if cell.strip()]
+    if 2 * sum(kind_of(cell) != "text" for cell in behind) < len(rows):
+        return False
     first = [row[0] for row in rows if row]
     if all(len(row) > names for row in rows if row) and any(len(row) == names + 1 for row in rows):
         if quoted or all(kind_of(cell) == "text" for cell in first):
-            return
+            return True
         numbers = [int(cell) for cell in first if re.fullmatch(r"\d{1,9}", cell)]
-        counts = len(numbers) == len(first) and all(
-            b - a == 1 for a, b in zip(numbers, numbers[1:])
-        )
+        starts = (0, 1) if delimiter == " " else (1,)  # R counts from 1, what pandas prints from 0.
+        counts = len(numbers) == len(first) and numbers[0] in starts
+        counts = counts and all(b - a == 1 for a, b in zip(numbers, numbers[1:]))
         if counts and not _may_be_broken(rows, delimiter):
-            return
+            return True
     row = next((row for row in rows if len(row) > names), first)
     raise TrajectoryError(
         f"{file} names {count(names, 'column')} but its rows have {len(row)} cells "

@@ -15,7 +15,7 @@ import numpy as np
 
 from nsode_jax.dynamics.trajectory import TrajectoryError, count
 from nsode_jax.tables.cells import DATA, kind_of, usual_kind
-from nsode_jax.tables.header import find_names, refuse_broken_numbers, require_row_names
+from nsode_jax.tables.header import find_names, has_row_names, refuse_broken_numbers
 from nsode_jax.tables.sheet import Sheet
 from nsode_jax.tables.transposed import find_rows, transpose
 
@@ -74,8 +74,8 @@ def parse_text(text: str, file: str) -> Sheet:
     filled_columns = [bool(frame[column].notna().to_numpy().any()) for column in range(width)]
     if any(names) and any(filled_columns[len(names) :]):
         quoted = lines[start].lstrip(" ").startswith('"')
-        require_row_names(layout.rows, len(names), layout.delimiter, quoted, file)
-        names = ["", *names]  # R leaves the column of row names without a name.
+        if has_row_names(layout.rows, len(names), layout.delimiter, quoted, file):
+            names = ["", *names]
     if not any(names):
         refuse_broken_numbers(layout.rows, width, layout.delimiter, file)
     if skipped := len(layout.before) - unnamed:

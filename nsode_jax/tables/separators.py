@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsode_jax.dynamics.trajectory import TrajectoryError
-from nsode_jax.tables.cells import APOSTROPHES, NUMBER, SPACES, usual_unit
+from nsode_jax.tables.cells import NUMBER, clean_number, unit_of_cell, usual_unit
 from nsode_jax.tables.dates import ORDERS
 from nsode_jax.tables.sheet import Sheet
 
@@ -26,10 +26,13 @@ _MANY = 8
 _ENOUGH = 2  # Cells of another column that say something: one may be a slip.
 _SAMPLE = 200
 _ONE_GROUP = re.compile(r"[-+]?[1-9]\d{0,2}([.,])\d{3}")
-_GROUPS = re.compile(r"[-+]?[1-9]\d{0,2}(?:([.,])\d{3}(?:\1\d{3})+|([.,])\d{3}(?:\2\d{3})*[.,]\d+)")
+_LAKHS = r"\d{1,2}(?:,\d\d)+,\d{3}"
+_GROUPS = re.compile(
+    r"[-+]?(?:[1-9]\d{0,2}(?:([.,])\d{3}(?:\1\d{3})+|([.,])\d{3}(?:\2\d{3})*[.,]\d+)"
+    rf"|{_LAKHS})"
+)
 _COMPARED = re.compile(r"[-+]?(\d{1,3}|\d*[.,][\d.,]*)")
 _THREE = re.compile(r"[-+]?(0|\d{4,})[.,]\d{3}")
-_DROPPED = str.maketrans("", "", SPACES + APOSTROPHES)
 
 
 @dataclass(frozen=True)
@@ -67,11 +70,6 @@ class Convention:
 
 
 AS_FOUND = Convention()
-
-
-def clean_number(text: str) -> str:
-    """Without blanks and apostrophes between groups; the true minus becomes a hyphen."""
-    return text.translate(_DROPPED).replace("\u2212", "-")
 
 
 def evidence(number: str) -> str:
@@ -199,7 +197,7 @@ def _mark_of_other_columns(sheet: Sheet, column: int) -> str | None:
         matches = [NUMBER.fullmatch(cell) for cell in text]
         unit = usual_unit(matches)
         numbers = [
-            clean_number(match["number"]) if match and (match["unit"] or "") == unit else None
+            clean_number(match["number"]) if match and unit_of_cell(match) == unit else None
             for match in matches
         ]
         said = [evidence(number) if number else "" for number in numbers]
@@ -263,7 +261,8 @@ def to_float(number: str, decimal: str) -> float:
     if grouping in number:
         whole = number.partition(decimal)[0]
         head, *groups = whole.lstrip("-+").split(grouping)
-        if not 1 <= len(head) <= 3 or any(len(group) != 3 for group in groups):
+        regular = 1 <= len(head) <= 3 and all(len(group) == 3 for group in groups)
+        if not regular and (decimal == "," or not re.fullmatch(_LAKHS, whole.lstrip("-+"))):
             return float("nan")
         if grouping in number[len(whole) :]:
             return float("nan")

@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import os.path
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool
 
 from nsode_jax.dynamics.limits import Limits
 from nsode_jax.dynamics.trajectory import (
     MIN_POINTS,
     Trajectory,
     TrajectoryError,
-    clean,
     count,
 )
 from nsode_jax.tables.columns import Choice, choose_columns
-from nsode_jax.tables.errors import Errors, error_columns, read_errors
+from nsode_jax.tables.errors import error_columns, read_errors
 from nsode_jax.tables.files import Source, open_table
 from nsode_jax.tables.names import is_like_time
 from nsode_jax.tables.numbers import Numbers, read_numbers
+from nsode_jax.tables.parts import Part, read_part, told_together
 from nsode_jax.tables.runs import RESTART, require_no_long_table, require_one_series, runs
 from nsode_jax.tables.separators import Convention
 from nsode_jax.tables.sheet import Sheet
 from nsode_jax.tables.times import are_dates, read_times
 
-_FEW = 0.05  # A share of cells that may be unreadable, if they are not at one end.
-_SHOWN = 3
 _FEWEST_OF_SEVERAL = 2  # Points of one series among several.
 
 
@@ -146,24 +143,23 @@ def read_measurements(
         )
     rows = _rows_of_series(sheet, choice.series, restart, t)
     parts = [
-        _Part(label, column, y, which, error)
+        Part(label, column, y, which, error)
         for column, y, error in zip(choice.values, values, errors, strict=True)
         for label, which in rows.items()
     ]
     if replicates:
         parts = [part.named(sheet.names[part.column] or str(part.column + 1)) for part in parts]
     fewest_each = _FEWEST_OF_SEVERAL if len(parts) > 1 else fewest
-    read = [_read_part(sheet, choice.time, t, part, window, fewest_each) for part in parts]
+    read = [read_part(sheet, choice.time, t, part, window, fewest_each) for part in parts]
     trajectories = tuple(trajectory for trajectory, _, _ in read)
     total = sum(map(len, trajectories))
     if total < fewest:
         raise TrajectoryError(
             f"Only {count(total, 'usable point')} in all series; at least {fewest} are needed."
         )
-    for part, (_, _, its_notes) in zip(parts, read):
-        notes += [f"Series {part.label!r}: {n}" if part.label else n for n in its_notes]
-    names = time_name, _value_name(sheet, choice.values, values[0])
     labels = tuple(part.label for part in parts)
+    notes += told_together(labels, [its_notes for _, _, its_notes in read])
+    names = time_name, _value_name(sheet, choice.values, values[0])
     limits = tuple(limit for _, limit, _ in read)
     return Measurements(trajectories, labels, limits, names, tuple(dict.fromkeys(notes)))
 
@@ -249,138 +245,3 @@ def _rows_of_series(
     cells = sheet.text(series)
     labels = cells.fillna("nan").str.rstrip(":").to_numpy(object)
     return {label: labels == label for label in dict.fromkeys(labels)}
-
-
-# --- one series --------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """Where a series is: its column of values and its rows."""
-
-    label: str
-    column: int
-    values: Numbers
-    rows: Bool[np.ndarray, " row"]
-    errors: Errors | None
-
-    def named(self, name: str) -> _Part:
-        label = f"{self.label}, {name}" if self.label else name
-        return replace(self, label=label)
-
-
-def _read_part(
-    sheet: Sheet,
-    time: int,
-    t: Numbers,
-    part: _Part,
-    window: tuple[float, float],
-    fewest: int,
-) -> tuple[Trajectory, Limits, list[str]]:
-    """The trajectory, its limits, and notes."""
-    y, notes = part.values, []
-    inside = part.rows & ~((t.values < window[0]) | (t.values > window[1]))
-    if outside := int(part.rows.sum() - inside.sum()):
-        notes.append(f"{count(outside, 'row')} outside the chosen window left out.")
-    try:
-        inside &= ~_text_rows(t, y)
-        notes += _on_text(sheet, part.column, part.rows & _text_rows(t, y))
-        notes += _require_readable(sheet, time, t.unreadable | t.below | t.above, inside, "time")
-        notes += _require_readable(sheet, part.column, y.unreadable, inside, "number")
-        errors = part.errors
-        if errors is not None and errors.column is not None and errors.cells is not None:
-            bad, measured = errors.cells.unreadable, inside & np.isfinite(y.values)
-            notes += _require_readable(sheet, errors.column, bad, measured, "number")
-        limited = inside & (y.below | y.above) & np.isfinite(t.values)
-        if limited.any():
-            notes.append(_on_limits(sheet, part.column, t, limited))
-        usable = inside & ~limited
-        trajectory, cleaning = clean(
-            t.values[usable],
-            y.values[usable],
-            fewest,
-            None if errors is None else errors.values[usable],
-        )
-    except TrajectoryError as error:
-        start = f"Series {part.label!r}: " if part.label else ""
-        reasons = [*_reasons(notes), *_on_shape(sheet)]
-        raise TrajectoryError(" ".join([f"{start}{error}", *reasons])) from None
-    limits = Limits(t.values[limited], y.limits[limited], y.below[limited])
-    return trajectory, limits, [*notes, *cleaning]
-
-
-def _reasons(notes: Sequence[str]) -> list[str]:
-    """What may explain that too little is left."""
-    words = ("counted as missing", "left out", "only limits")
-    return [note for note in notes if any(word in note for word in words)]
-
-
-def _on_shape(sheet: Sheet) -> list[str]:
-    """What a table of few long rows lacks."""
-    rows, columns = sheet.frame.shape
-    if rows >= min(columns, MIN_POINTS):
-        return []
-    return [
-        f"The table has {count(rows, 'row')} and {count(columns, 'column')}; if each row is a "
-        "quantity over time, the first must hold a name and the times, the others a name and values."
-    ]
-
-
-def _text_rows(t: Numbers, y: Numbers) -> Bool[np.ndarray, " row"]:
-    """Rows that hold neither a time nor a value but some text: a line below the table."""
-    nothing = np.isnan(t.values) & np.isnan(y.values) & ~(y.below | y.above)
-    return nothing & (t.unreadable | y.unreadable)
-
-
-def _on_text(sheet: Sheet, column: int, rows: np.ndarray) -> list[str]:
-    """Notes on lines of text among the data, and on another name of the column there."""
-    found = np.flatnonzero(rows)
-    if not found.size:
-        return []
-    notes = [f"{count(found.size, 'row')} of text among the data skipped."]
-    full = sheet.frame.notna().all(axis=1).to_numpy()
-    titles = [int(row) for row in found if full[row] and not rows[row + 1 :].all()]
-    if titles and sheet.names[column] not in ("", name := sheet.cell(titles[-1], column)):
-        notes.append(
-            f"Below {sheet.place(titles[-1])} the column {sheet.label(column)} is named {name!r}."
-        )
-    return notes
-
-
-def _require_readable(
-    sheet: Sheet, column: int, bad: np.ndarray, inside: np.ndarray, what: str
-) -> list[str]:
-    """A note on the few cells that are not what the column holds.
-
-    Raises:
-      TrajectoryError: if they are many, or stand where the series begins or ends: a series
-        without its end is another series.
-    """
-    rows = np.flatnonzero(inside & sheet.cells(column).notna().to_numpy())
-    wrong = rows[bad[rows]]
-    if not wrong.size:
-        return []
-    shown = ", ".join(
-        f"{sheet.cell(row, column)!r} in {sheet.place(row)}" for row in wrong[:_SHOWN]
-    )
-    shown += ", ..." if wrong.size > _SHOWN else ""
-    cells = f"Column {sheet.label(column)} has {count(wrong.size, 'cell')} without a {what}"
-    at_end = bad[rows[0]] or bad[rows[-1]]
-    if at_end or wrong.size > max(1, _FEW * rows.size):
-        where = "at an end of the series" if at_end else f"among {rows.size}"
-        raise TrajectoryError(
-            f"{cells} {where}: {shown}. Write them as the others, or NA where nothing was measured."
-        )
-    return [f"{cells}, counted as missing ({'first: ' if wrong.size > 1 else ''}{shown})."]
-
-
-def _on_limits(sheet: Sheet, column: int, t: Numbers, limited: np.ndarray) -> str:
-    rows = np.flatnonzero(limited)
-    shown = ", ".join(
-        f"{sheet.cell(row, column)!r} at {t.values[row]:g}" for row in rows[: 2 * _SHOWN]
-    )
-    shown += ", ..." if rows.size > 2 * _SHOWN else ""
-    return (
-        f"{count(rows.size, 'value')} in column {sheet.label(column)} are only limits ({shown}); "
-        "no constant is fitted to them, but a law that contradicts them is less probable."
-    )
