@@ -175,3 +175,33 @@ def test_rows_that_sum_up_others_are_left_out(tmp_path, name):
     result = read(tmp_path, [*Y, 3.5], [*range(9), name])
     assert result.trajectories[0].y.tolist() == Y and repr(name) in " ".join(result.notes)
     assert "at an end" in refusal(tmp_path, [*Y, 3.5], [*range(9), "overnight"])
+
+
+@pytest.mark.parametrize("word", ["\u2013", "\u2014", "n.a.", "missing", "no data", "..."])
+def test_words_for_what_was_not_measured(tmp_path, word):
+    result = read(tmp_path, [*Y[:3], word, *Y[3:], word], range(11))
+    assert result.trajectories[0].y.tolist() == Y
+
+
+@pytest.mark.parametrize("columns", [("t", "sign", "y"), ("t", "y", "flag")])
+def test_marks_of_limits_in_a_column_of_their_own(tmp_path, columns):
+    rows = [(t, "<" if t > 8 else "=" * (t % 2), y) for t, y in enumerate([*Y, 0.05, 0.05])]
+    order = [0, 1, 2] if columns[1] == "sign" else [0, 2, 1]
+    text = "\n".join([",".join(columns), *(",".join(str(row[i]) for i in order) for row in rows)])
+    (tmp_path / "data.csv").write_text(text)
+    result = read_measurements(tmp_path / "data.csv")
+    assert result.trajectories[0].y.tolist() == Y and result.limits[0].limit.tolist() == [
+        0.05,
+        0.05,
+    ]
+    assert "were read as limits" in " ".join(result.notes)
+    other = text.replace("<", "checked")
+    (tmp_path / "data.csv").write_text(other)
+    assert len(read_measurements(tmp_path / "data.csv").trajectories[0]) == 11
+
+
+def test_cells_that_spreadsheets_shall_leave_alone(tmp_path):
+    (tmp_path / "data.csv").write_text(
+        "t,y\n" + "".join(f'="{i}",="{y}"\n' for i, y in enumerate(Y))
+    )
+    assert read_measurements(tmp_path / "data.csv").trajectories[0].y.tolist() == Y

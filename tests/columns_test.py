@@ -97,4 +97,4 @@ def test_what_names_say():
     assert not any(map(is_like_time, ("lifetimes", "s", "d", "substrate", "OD [600]", "sometimes")))
     assert numbers_rows("Unnamed: 0") and not numbers_rows("nitrogen")
     assert is_summary("OD mean") and not is_summary("meander") and not is_summary("A1")
-    assert [part_of_time(name) for name in ("Year", "min", "s")] == [0, 4, None]
+    assert [part_of_time(name) for name in ("Year", "min", "s")] == [0, 5, None]

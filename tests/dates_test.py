@@ -63,6 +63,8 @@ def test_where_readings_begin_elsewhere_only_it_is_noted():
 def test_a_window_is_read_as_the_dates_of_the_file():
     window = {"start": "03/03/2020", "end": "11/03/2020"}
     assert read("%d/%m/%Y", DAYS, **window).trajectories[0].t.tolist() == [*range(2, 11)]
+    late = [day + datetime.timedelta(19) for day in DAYS]  # The first, 20/03/2020, is no doubt.
+    assert len(read("%d/%m/%Y", late, start="23/03/2020", end="01/04/2020").trajectories[0]) == 9
     window = {"start": "2020-03-03", "end": "11.03.2020"}
     assert len(read("%d.%m.%Y", DAYS, **window).trajectories[0]) == 9
     for window in ({"start": "20200303", "end": "20200311"}, {"start": "2", "end": "2020-03-11"}):
@@ -106,6 +108,8 @@ def test_a_clock_of_twelve_hours():
         ([f"{i // 2}h{30 * (i % 2)}m" for i in range(12)], 30),
         ([f"{i // 2} h{' 30 min' if i % 2 else ''}" for i in range(12)], 30),
         ([f"{i} days 0 hours" for i in range(12)], 1440),
+        ([f"{i} days 00:00:00" for i in range(12)], 1440),
+        ([f"{i:02}:00.0" for i in range(12)], 1),
     ],
 )
 def test_durations_with_their_units(cells, step):

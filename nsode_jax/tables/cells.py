@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 MISSING = frozenset(
-    ("", "na", "n/a", "#n/a", "nan", "nat", "null", "none", "<na>", "-", "--", ".", "?")
+    ("", "na", "n/a", "#n/a", "nan", "nat", "null", "none", "<na>", "-", "--", "---", ".", "?")
+    + ("\u2013", "\u2014", "\u2026", "...", "n.a.", "n.a", "k.a.", "missing", "no data", "nodata")
 )
 _BELOW = ("<lod", "<loq", "<lloq", "lod", "loq", "lloq", "blq", "bloq", "bdl", "bql", "nd", "n.d.")
 _ABOVE = ("ovrflw", "overflow", "over", "saturated", ">uloq", "uloq", "aloq")
@@ -36,7 +37,7 @@ NUMBER = re.compile(
 )
 """A number with its mark of a limit (<, >) and its unit."""
 
-_CLOCK = r"\d{1,4}:\d\d(:\d\d([.,]\d+)?)?( ?[ap]\.?m\.?)?"
+_CLOCK = r"(\d+ ?d(?:ays?)?,? ?)?\d{1,4}:\d\d(:\d\d)?([.,]\d+)?( ?[ap]\.?m\.?)?"
 _SOME = r"\d+(?:[.,]\d+)?"
 SPAN = re.compile(
     rf"(?:(?P<d>{_SOME}) ?d(?:ays?)?,? ?)?(?:(?P<h>{_SOME}) ?h(?:(?:ou)?rs?)?,? ?)?"

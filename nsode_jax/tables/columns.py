@@ -200,7 +200,7 @@ def _require_one_time(sheet: Sheet, free: list[int], hidden: Sequence[int]) -> N
     if len(ordered) < 2 or any(goes_one_way(sheet, c, hidden) for c in ordered):
         return
     names = " and ".join(map(sheet.label, ordered))
-    form = "dates such as 2020-03-01" if min(parts) < 2 else "hours, or times such as 1:30:00"
+    form = "dates such as 2020-03-01" if min(parts) < 3 else "hours, or times such as 1:30:00"
     raise TrajectoryError(
         f"Columns {names} seem to hold one time in parts; write it in one column ({form}), or "
         "choose the column of times with --time."

@@ -54,6 +54,8 @@ def parse_text(text: str, file: str) -> Sheet:
     """
     lines, comment = text.splitlines(), ""
     lines, delimiters = _told_delimiter(lines)
+    if '="' in text:  # So that spreadsheets leave the cell alone.
+        lines = [re.sub(r'(^|[\t;,|])="([^"]*)"', r'\1"\2"', line) for line in lines]
     if "#" in text:
         lines, comment = _without_comments(lines)
     filled = itertools.islice((i for i, line in enumerate(lines) if _is_filled(line)), _HEAD)

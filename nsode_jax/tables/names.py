@@ -18,6 +18,7 @@ _LIKE_TIME = re.compile(
 _PARTS = (
     ("years?", "jahr"),
     ("months?", "monat"),
+    ("weeks?", "woche"),
     ("days?", "tag"),
     ("hours?", "hrs?", "stunden?"),
     ("min", "mins", "minutes?", "minuten?"),
@@ -54,7 +55,7 @@ def is_like_time(name: str) -> bool:
 
 
 def part_of_time(name: str) -> int | None:
-    """Of what unit the name is, from 0 for years to 5 for seconds; None for another name."""
+    """Of what unit the name is, from 0 for years to 6 for seconds; None for another name."""
     for rank, words in enumerate(_PARTS):
         if re.fullmatch("|".join(words), name, re.IGNORECASE):
             return rank

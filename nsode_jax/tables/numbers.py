@@ -152,6 +152,32 @@ def _dressed(sheet: Sheet, column: int, convention: Convention) -> Numbers:
     return Numbers(values, unreadable, below, above, limits, unit, tuple(notes))
 
 
+_MARKED = {"<": "<", "<=": "<", "\u2264": "<", ">": ">", ">=": ">", "\u2265": ">", "=": ""}
+
+
+def with_marks_beside(sheet: Sheet, column: int, numbers: Numbers) -> Numbers:
+    """The numbers, as limits where a column beside them holds the mark: <, > or =."""
+    for other in (column - 1, column + 1):
+        if not 0 <= other < len(sheet.names) or sheet.kind(other) != "text":
+            continue
+        marks = sheet.text(other)
+        if not set(marks.dropna()) <= set(_MARKED) or marks.isin(("", "=")).all():
+            continue
+        signs = marks.map(_MARKED).to_numpy(object)
+        known = np.isfinite(numbers.values)
+        below, above = (known & (signs == sign) for sign in "<>")
+        note = f"The marks in column {sheet.label(other)} were read as limits of the values."
+        return dataclasses.replace(
+            numbers,
+            values=np.where(below | above, np.nan, numbers.values),
+            limits=np.where(below | above, numbers.values, numbers.limits),
+            below=below | numbers.below,
+            above=above | numbers.above,
+            notes=(*numbers.notes, note),
+        )
+    return numbers
+
+
 def _is_zero(number: str | None) -> bool:
     return number is not None and not number.strip("+-0.,")
 

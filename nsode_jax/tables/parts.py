@@ -67,6 +67,7 @@ def read_part(
         notes += _on_sums(sheet, time, sums)
         notes += _require_readable(sheet, time, t.unreadable | t.below | t.above, inside, "time")
         notes += _require_readable(sheet, part.column, y.unreadable, inside, "number")
+        _require_times(sheet, time, t, inside & np.isfinite(y.values))
         errors = part.errors
         if errors is not None and errors.column is not None and errors.cells is not None:
             bad, measured = errors.cells.unreadable, inside & np.isfinite(y.values)
@@ -169,6 +170,17 @@ def _require_readable(
             "or remove these lines."
         )
     return [f"{cells}, counted as missing ({'first: ' if wrong.size > 1 else ''}{shown})."]
+
+
+def _require_times(sheet: Sheet, time: int, t: Numbers, measured: np.ndarray) -> None:
+    """Refuses many values without a time, as where cells of several rows were merged."""
+    lacking = np.flatnonzero(measured & np.isnan(t.values) & ~t.unreadable)
+    if lacking.size > max(_SHOWN, _FEW * measured.sum()):
+        raise TrajectoryError(
+            f"Column {sheet.label(time)} has no time for {count(lacking.size, 'value')} of "
+            f"{int(measured.sum())} (first in {sheet.place(int(lacking[0]))}); write it in every "
+            "row."
+        )
 
 
 def _on_limits(sheet: Sheet, column: int, t: Numbers, limited: np.ndarray) -> str:

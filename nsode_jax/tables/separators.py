@@ -235,7 +235,7 @@ def _mark_by_neighbours(numbers: Sequence[str | None], said: list[str], mark: st
         jumps[decimal] = [
             abs(b - a)
             for a, b, (_, s), (_, r) in zip(logs, logs[1:], known, known[1:])
-            if bool(s) != bool(r) and 0.0 not in (a, b)
+            if bool(s) != bool(r) and math.isfinite(a - b)
         ]
     if not jumps["."]:
         return None
@@ -247,7 +247,9 @@ def _mark_by_neighbours(numbers: Sequence[str | None], said: list[str], mark: st
 
 
 def _log(value: float) -> float:
-    """Decades of the magnitude; 0 for what has none to compare, as zero itself."""
+    """Decades of the magnitude; NaN for zero, which has none to compare."""
+    if value == 0.0:
+        return math.nan
     return math.log10(min(max(abs(value), 1.0), sys.float_info.max))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os.path
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,12 +20,22 @@ from nsode_jax.tables.columns import Choice, choose_columns
 from nsode_jax.tables.errors import error_columns, read_errors
 from nsode_jax.tables.files import Source, open_table
 from nsode_jax.tables.names import is_like_time
-from nsode_jax.tables.numbers import Numbers, read_numbers
+from nsode_jax.tables.numbers import Numbers, read_numbers, with_marks_beside
 from nsode_jax.tables.parts import Part, read_part, told_together
-from nsode_jax.tables.runs import RESTART, require_no_long_table, require_one_series, runs
+from nsode_jax.tables.runs import (
+    RESTART,
+    note_on_blocks,
+    require_counting_on,
+    require_no_long_table,
+    require_one_series,
+    runs,
+)
 from nsode_jax.tables.separators import Convention
 from nsode_jax.tables.sheet import Sheet
 from nsode_jax.tables.times import are_dates, read_times
+
+if TYPE_CHECKING:
+    import pandas as pd  # Slow to import, see `sheet`.
 
 _FEWEST_OF_SEVERAL = 2  # Points of one series among several.
 
@@ -129,11 +140,15 @@ def read_measurements(
     taken = error_columns(sheet, sigma)
     choice = choose_columns(sheet, time, value, None if restart else series, replicates, taken)
     t, time_name, window = _read_times(sheet, choice.time, convention, (start, end))
-    values = [read_numbers(sheet, column, convention) for column in choice.values]
+    values = [
+        with_marks_beside(sheet, column, read_numbers(sheet, column, convention))
+        for column in choice.values
+    ]
     errors = read_errors(sheet, sigma, taken, values, convention)
     notes += [*sheet.notes, *choice.notes, *t.notes, *(n for y in values for n in y.notes)]
     if series is None:
         _require_one(sheet, choice, t, values[0], time is None, value is None)
+        notes += note_on_blocks(sheet, choice.time)
     if series is None and not replicates and time is None and _look_swapped(t, values[0]):
         column, other = choice.time, choice.values[0]
         notes.append(
@@ -150,7 +165,7 @@ def read_measurements(
     if replicates:
         parts = [part.named(sheet.names[part.column] or str(part.column + 1)) for part in parts]
     fewest_each = _FEWEST_OF_SEVERAL if len(parts) > 1 else fewest
-    read = [read_part(sheet, choice.time, t, part, window, fewest_each) for part in parts]
+    read = _read_parts(sheet, choice, t, parts, window, fewest_each)
     trajectories = tuple(trajectory for trajectory, _, _ in read)
     total = sum(map(len, trajectories))
     if total < fewest:
@@ -223,6 +238,23 @@ def _require_one(
         if free_time and not is_like_time(sheet.names[choice.time]):
             require_no_long_table(sheet, choice.time, value)
         require_one_series(sheet, choice.time, None if free_value else value, t.values, usable)
+        require_counting_on(sheet, choice.time, np.where(usable, t.values, np.nan))
+
+
+def _read_parts(
+    sheet: Sheet,
+    choice: Choice,
+    t: Numbers,
+    parts: Sequence[Part],
+    window: tuple[float, float],
+    fewest: int,
+) -> list[tuple[Trajectory, Limits, list[str]]]:
+    """All series; what is wrong with one may be that another column was meant."""
+    try:
+        return [read_part(sheet, choice.time, t, part, window, fewest) for part in parts]
+    except TrajectoryError as error:
+        taken = [note for note in choice.notes if "as the value" in note]
+        raise TrajectoryError(" ".join([str(error), *taken])) from None
 
 
 def _look_swapped(t: Numbers, y: Numbers) -> bool:
@@ -242,6 +274,28 @@ def _rows_of_series(
         return {str(n + 1): number == n for n in range(number[-1] + 1)}
     if series is None:
         return {"": np.ones(len(sheet.frame), bool)}
-    cells = sheet.text(series)
-    labels = cells.fillna("nan").str.rstrip(":").to_numpy(object)
-    return {label: labels == label for label in dict.fromkeys(labels)}
+    labels = sheet.text(series)
+    if labels.hasnans:
+        labels = _filled_down(sheet, series, t.values)
+    labels = labels.str.rstrip(":").to_numpy(object)
+    return {label: labels == label for label in dict.fromkeys(labels) if isinstance(label, str)}
+
+
+def _filled_down(sheet: Sheet, series: int, t: np.ndarray) -> pd.Series:
+    """Labels that stand only in the first row of their series, as in cells that were merged.
+
+    Raises:
+      TrajectoryError: if some are missing among others.
+    """
+    labels = sheet.text(series)
+    empty = (labels.isna() & np.isfinite(t)).to_numpy()
+    starts = np.flatnonzero(labels.notna())
+    if starts.size and not empty[: starts[0]].any() and labels.dropna().is_unique:
+        return labels.ffill()
+    if not empty.any():
+        return labels
+    raise TrajectoryError(
+        f"Column {sheet.label(series)}, which tells the series apart, is empty in "
+        f"{count(int(empty.sum()), 'row')} (first: {sheet.place(int(np.argmax(empty)))}); fill "
+        "these cells."
+    )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _MINUTES = re.compile(r"(^|[^a-z])(min(ute)?s?|m+:ss)([^a-z]|$)", re.IGNORECASE)
 _HOURS = re.compile(r"(^|[^a-z])(h|hrs?|hours?|h+:mm)([^a-z]|$)", re.IGNORECASE)
 _HALF_OF_DAY = r"\s*[ap]\.?m\.?$"
-_DAY = 2  # The place of days among the parts of time.
+_DAY = 3  # The place of days among the parts of time.
 
 _Moment = Callable[[str], np.ndarray]
 """A bound in the user's words as times, read as those of the file."""
@@ -89,7 +89,7 @@ def _read(
             text += " " + as_text(sheet.cells(clock))
         times, way, remarks = read_dates(sheet, column, text, order)
         notes += remarks
-        moment = _as_dates_of(way)
+        moment = _as_dates_of(way, text)
     return times, text.notna().to_numpy() & np.isnat(times), notes, moment
 
 
@@ -118,12 +118,15 @@ def _as_date(bound: str) -> np.ndarray:
     return without_zone(pd.Series(pd.to_datetime([bound], utc=True)))
 
 
-def _as_dates_of(way: Way) -> _Moment:
+def _as_dates_of(way: Way, text: pd.Series) -> _Moment:
     """A date as the file writes them, or as year-month-day."""
     import pandas as pd
 
     def moment(bound: str) -> np.ndarray:
-        return _as_date(bound) if re.match(r"\d{4}-\d", bound) else way.read(pd.Series([bound]))
+        if re.match(r"\d{4}-\d", bound):
+            return _as_date(bound)
+        # The first date tells pandas how all are written.
+        return way.read(pd.Series([text.dropna().iloc[0], bound]))[1:]
 
     return moment
 
@@ -195,10 +198,12 @@ def _to_durations(
     minutes = _MINUTES.search(name) is not None and _HOURS.search(name) is None
     spans = text.map(_seconds_of_span, na_action="ignore").astype(np.float64)
     half = text.str.contains(_HALF_OF_DAY, case=False, na=False)
-    short = (text.str.count(":") == 1) & ~half
+    exact = text.str.fullmatch(r"\d+:\d\d[.,]\d+", na=False)  # Only seconds have fractions.
+    short = (text.str.count(":") == 1) & ~half & ~exact
     full = text.str.replace(_HALF_OF_DAY, "", regex=True, case=False)
-    full = full.str.replace(",", ".", regex=False)
+    full = full.str.replace(r",(?=\d)", ".", regex=True)
     full = full.where(full.str.count(":") != 1, "0:" + full if minutes else full + ":00")
+    full = full.mask(exact, "0:" + text.str.replace(",", ".", regex=False))
     full = full.mask(text.str.contains(r":[6-9]\d", na=False))
     times = pd.to_timedelta(full, errors="coerce")
     times = times.where(~half, _in_day(times, text.str.contains(r"p\.?m\.?$", case=False)))
