@@ -123,7 +123,7 @@ def test_a_window(tmp_path):
     read = read_measurements(path, start="2", end="10.5")
     assert read.trajectories[0].t.tolist() == [*range(2, 11)]
     assert "3 rows outside the chosen window" in " ".join(read.notes)
-    assert "are numbers" in refusal(path, start="2020-03-01")
+    assert "must be in numbers" in refusal(path, start="2020-03-01")
     days = "\n".join(["day,y", *(f"2020-03-{i + 1:02},{i * i}" for i in range(12))])
     read = read_measurements(write(tmp_path, days), start="2020-03-03", end="11")
     assert read.trajectories[0].t.tolist() == [*range(2, 12)]
@@ -190,3 +190,15 @@ def test_what_was_taken_is_told_with_what_is_wrong_with_it(tmp_path):
     rows = [(t, 0.05, t * t) for t in range(12)]
     message = refusal(write(tmp_path, table("Time,blank,OD", rows)))
     assert "constant" in message and "'blank' as the value" in message
+
+
+def test_windows_that_cannot_be(tmp_path):
+    path = write(tmp_path, table("t,y", [(i, i * i) for i in range(12)]))
+    assert "ends (--to 2) before it begins (8)" in refusal(path, start="8", end="2")
+    assert "(--to '8,5') must be in numbers" in refusal(path, end="8,5")
+
+
+def test_errors_of_measurement_are_pointed_to(tmp_path):
+    path = write(tmp_path, table("t,mean,sd", [(i, i * i, 0.1) for i in range(12)]))
+    assert any("--sigma sd" in note for note in read_measurements(path).notes)
+    assert not any("--sigma" in note for note in read_measurements(path, sigma="sd").notes)

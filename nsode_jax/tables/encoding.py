@@ -25,11 +25,11 @@ def decode(raw: bytes, shown: str) -> tuple[str, list[str]]:
     except UnicodeDecodeError:
         text = raw.decode("latin-1")
         notes = ["The file is not UTF-8; it was read as Latin-1."]
+    _require_table(text, shown)
     if _CONTROL.search(text):
         raise TrajectoryError(
             f"{shown} is not a text file (it holds binary data); save it as CSV first."
         )
-    _require_table(text, shown)
     return text, notes
 
 
@@ -47,6 +47,7 @@ def _require_table(text: str, shown: str) -> None:
     """Refuses web pages, JSON and rich text, which hold tables but are none."""
     start = text.lstrip("\ufeff \t\r\n")
     kind = "a web page, XML or rich text" if _MARKUP.match(start) else ""
+    kind = "a PDF" if start.startswith("%PDF-") else kind
     if start.startswith("{") or re.match(r"\[\s*[\[{\d-]", start):
         try:
             json.loads(start)

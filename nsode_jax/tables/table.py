@@ -22,6 +22,7 @@ from nsode_jax.tables.files import Source, open_table
 from nsode_jax.tables.names import is_like_time
 from nsode_jax.tables.numbers import Numbers, read_numbers, with_marks_beside
 from nsode_jax.tables.parts import Part, read_part, told_together
+from nsode_jax.tables.roles import errors_of
 from nsode_jax.tables.runs import (
     RESTART,
     note_on_blocks,
@@ -145,6 +146,9 @@ def read_measurements(
         for column in choice.values
     ]
     errors = read_errors(sheet, sigma, taken, values, convention)
+    if sigma is None and (known := errors_of(sheet, choice.values)):
+        column = ",".join(sheet.names[c] for c in known)
+        notes.append(f"Column {column!r} seems to hold errors of measurement: --sigma {column}.")
     notes += [*sheet.notes, *choice.notes, *t.notes, *(n for y in values for n in y.notes)]
     if series is None:
         _require_one(sheet, choice, t, values[0], time is None, value is None)
@@ -201,16 +205,18 @@ def _read_times(
         name = f"{name} [{unit}]"
     else:
         known = read_numbers(sheet, column, convention)
-        for bound, number in zip(bounds, numbers):
+        for option, bound, number in zip(("--from", "--to"), bounds, numbers):
             if number is None:
                 raise TrajectoryError(
-                    f"The window is from {bound!r}, but the times in column "
-                    f"{sheet.label(column)} are numbers."
+                    f"The window ({option} {bound!r}) must be in numbers such as 8.5, as the times "
+                    f"in column {sheet.label(column)} are."
                 )
         places = [number for number in numbers if number is not None]
         name = f"{name} [{known.unit}]" if known.unit else name
     low = -np.inf if np.isnan(places[0]) else places[0]
     high = np.inf if np.isnan(places[1]) else places[1]
+    if low > high:
+        raise TrajectoryError(f"The window ends (--to {bounds[1]}) before it begins ({bounds[0]}).")
     return known, name, (low, high)
 
 
