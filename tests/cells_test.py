@@ -13,6 +13,9 @@ Y = [1.2, 0.905, 0.526, 0.317, 0.2, 0.133, 0.094, 0.071, 0.058]
 @pytest.mark.parametrize(
     ("cell", "kind"),
     [("1.5", "number"), ("-2e-3", "number"), (".5", "number"), ("1,5", "dressed")]
+    + [("1.2 x 10^5", "dressed"), ("1.2\u00d710\u207b\u2075", "dressed"), ("1.5D+02", "dressed")]
+    + [("$5.20", "dressed"), ("1,20,300", "dressed"), ("0,TRUE", "text"), ("8:00 AM", "clock")]
+    + [("1 h 30 min", "clock"), ("1h30", "clock"), ("1 h", "dressed"), ("5 mM", "dressed")]
     + [("75.4%", "dressed"), ("1.49 min", "dressed"), ("12 866", "dressed"), ("<0.1", "dressed")]
     + [("2020-03-01", "date"), ("20/1/2020", "date"), ("01.03.2020", "date"), ("1:29", "clock")]
     + [("bad", "text"), ("1_000", "text"), ("0x10", "text"), ("\u0663", "text"), ("A590", "text")]
@@ -73,7 +76,7 @@ def test_values_above_the_range(tmp_path):
 def test_unreadable_cells_at_an_end_or_many(tmp_path):
     for cells in ([*Y[:-2], "a", "b"], ["a", *Y[1:]], [*Y[:3], "a", "b", *Y[5:]]):
         message = refusal(tmp_path, cells)
-        assert "'a' in line" in message and "NA where nothing was measured" in message
+        assert "'a' in line" in message and "NA if nothing was measured" in message
     result = read(tmp_path, [*Y[:4], "a", *Y[5:]])
     assert "'a' in line 6" in result.notes[0] and len(result.trajectories[0]) == 8
 
@@ -128,3 +131,77 @@ def test_the_name_says_whether_a_clock_has_hours(tmp_path, name, unit, doubt):
     assert found.names[0] == f"{name} [{unit}]"
     np.testing.assert_allclose(found.trajectories[0].t, 10.0 * np.arange(2, 10))
     assert any("60 times" in note for note in found.notes) == doubt
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (
+            ["1.2 x 10^5", "1.3*10**5", "1.4\u00d710\u2075", "1.5e5", "160000"],
+            [1.2, 1.3, 1.4, 1.5, 1.6],
+        ),
+        (["1.2D+05", "1.3d+05", "1.4D+05", "1.5E+05", "1.6D+05"], [1.2, 1.3, 1.4, 1.5, 1.6]),
+        (['"98,450"', '"1,20,300"', '"10,30,000"', '"1,12,40,000"'], [0.9845, 1.203, 10.3, 112.4]),
+        (["$120000", "$130000", "$140000"], [1.2, 1.3, 1.4]),
+    ],
+)
+def test_numbers_as_people_and_programs_write_them(tmp_path, cells, values):
+    cells, values = cells * 3, values * 3
+    result = read(tmp_path, cells, range(len(cells)))
+    np.testing.assert_allclose(result.trajectories[0].y, 1e5 * np.array(values), rtol=1e-12)
+
+
+def test_units_are_not_mixed(tmp_path):
+    assert "'\u20ac6' in line 9" in refusal(tmp_path, ["$5"] * 7 + ["\u20ac6"] * 2)
+
+
+@pytest.mark.parametrize("mark", ["-999", "-9999.0", "-99"])
+def test_marks_of_loggers_are_missing(tmp_path, mark):
+    cells = [*Y[:4], mark, *Y[4:]]
+    result = read(tmp_path, cells, range(10))
+    assert result.trajectories[0].y.tolist() == Y and "first in line 6" in result.notes[0]
+    negative = read(tmp_path, [-1.5, *cells], range(11)).trajectories[0]
+    assert len(negative) == 11  # Among negative numbers it is a number.
+
+
+def test_a_cell_with_its_error_is_refused_with_a_hint(tmp_path):
+    assert "--sigma" in refusal(tmp_path, [f"{y} \u00b1 0.1" for y in Y])
+    message = refusal(tmp_path, ["1,5", *["1.2(3)"] * 8], names="t;y")
+    assert "'1.2(3)'" in message or "1,5" in message
+
+
+@pytest.mark.parametrize("name", ["Total", "Mean", "SD", "Average OD", "Max V"])
+def test_rows_that_sum_up_others_are_left_out(tmp_path, name):
+    result = read(tmp_path, [*Y, 3.5], [*range(9), name])
+    assert result.trajectories[0].y.tolist() == Y and repr(name) in " ".join(result.notes)
+    assert "at an end" in refusal(tmp_path, [*Y, 3.5], [*range(9), "overnight"])
+
+
+@pytest.mark.parametrize("word", ["\u2013", "\u2014", "n.a.", "missing", "no data", "..."])
+def test_words_for_what_was_not_measured(tmp_path, word):
+    result = read(tmp_path, [*Y[:3], word, *Y[3:], word], range(11))
+    assert result.trajectories[0].y.tolist() == Y
+
+
+@pytest.mark.parametrize("columns", [("t", "sign", "y"), ("t", "y", "flag")])
+def test_marks_of_limits_in_a_column_of_their_own(tmp_path, columns):
+    rows = [(t, "<" if t > 8 else "=" * (t % 2), y) for t, y in enumerate([*Y, 0.05, 0.05])]
+    order = [0, 1, 2] if columns[1] == "sign" else [0, 2, 1]
+    text = "\n".join([",".join(columns), *(",".join(str(row[i]) for i in order) for row in rows)])
+    (tmp_path / "data.csv").write_text(text)
+    result = read_measurements(tmp_path / "data.csv")
+    assert result.trajectories[0].y.tolist() == Y and result.limits[0].limit.tolist() == [
+        0.05,
+        0.05,
+    ]
+    assert "were read as limits" in " ".join(result.notes)
+    other = text.replace("<", "checked")
+    (tmp_path / "data.csv").write_text(other)
+    assert len(read_measurements(tmp_path / "data.csv").trajectories[0]) == 11
+
+
+def test_cells_that_spreadsheets_shall_leave_alone(tmp_path):
+    (tmp_path / "data.csv").write_text(
+        "t,y\n" + "".join(f'="{i}",="{y}"\n' for i, y in enumerate(Y))
+    )
+    assert read_measurements(tmp_path / "data.csv").trajectories[0].y.tolist() == Y

@@ -3,6 +3,7 @@
 import builtins
 import io
 import sys
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -111,3 +112,20 @@ def test_the_clipboard(tmp_path, monkeypatch):
     np.testing.assert_array_equal(read_table("clipboard")[0].y, Y)
     monkeypatch.setattr(clipboard, "clipboard_get", lambda: " ")
     assert "clipboard is empty" in refusal("clipboard")
+
+
+def test_the_first_sheet_with_numbers_is_read(tmp_path):
+    path = tmp_path / "data.xlsx"
+    with pd.ExcelWriter(path) as writer:
+        pd.DataFrame({"About": ["a", "b"]}).to_excel(writer, sheet_name="Readme", index=False)
+        FRAME.to_excel(writer, sheet_name="Data", index=False)
+    trajectory, notes, _ = read_table(path)
+    assert len(trajectory) == len(FRAME) and "'Data' was read" in notes[0] and "Readme" in notes[0]
+
+
+@pytest.mark.parametrize("name", ["data.zip", "data.docx", "data"])
+def test_archives_are_no_spreadsheets(tmp_path, name):
+    with zipfile.ZipFile(tmp_path / name, "w") as archive:
+        archive.writestr("a.csv", "t,y\n0,1\n")
+    with pytest.raises(TrajectoryError, match="archive without a spreadsheet"):
+        read_table(tmp_path / name)

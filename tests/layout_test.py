@@ -106,3 +106,75 @@ def test_commas_or_spaces_between_the_cells_is_asked(tmp_path):
     rows = "".join(f"{17 * i},{i % 10} {461 + i},{i % 7}\n" for i in range(12))
     with pytest.raises(TrajectoryError, match="split in two ways"):
         read(tmp_path, "0,0 518,-2\n" + rows)
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "row"),
+    [(",", "{t},{y:.1f}"), (" ", "{year} {t} 866"), (",", "{t},5,{y:.2f}"), (";", "{t};{y:.1f};7")],
+)
+def test_rows_with_more_cells_than_names_are_refused(tmp_path, delimiter, row):
+    """Decimal commas between commas, and groups of thousands between spaces, are broken numbers."""
+    rows = [row.format(t=t, y=1.5 + t**1.5, year=1990 + t).replace(".", ",") for t in range(12)]
+    with pytest.raises(TrajectoryError, match="names 2 columns but its rows have"):
+        read(tmp_path, f"time{delimiter}pop\n" + "\n".join(rows))
+
+
+@pytest.mark.parametrize("row", ['"{n}" {t} {y}', "{n} {t} {y}.5", "r{n} {t} {y}"])
+def test_names_of_rows_as_r_writes_them(tmp_path, row):
+    rows = [row.format(n=t + 1, t=t, y=t * t) for t in range(12)]
+    trajectory, _, names = read(tmp_path, "time pop\n" + "\n".join(rows))
+    assert trajectory.t.tolist() == [*range(12)] and names == ("time", "pop")
+
+
+def test_a_remark_without_a_name_stays_behind_the_data(tmp_path):
+    rows = [f"{t + 1},{t * t},{'odd' if t % 3 else ''}" for t in range(12)]
+    trajectory, _, names = read(tmp_path, "time,OD\n" + "\n".join(rows))
+    assert trajectory.t.tolist() == [*range(1, 13)] and names == ("time", "OD")
+
+
+@pytest.mark.parametrize("rule", ["|---|---|\n", "| --- | :-: |\n", ""])
+def test_bars(tmp_path, rule):
+    rows = "".join(f"| {t} | {t * t} |\n" for t in range(12))
+    trajectory, _, names = read(tmp_path, "| Time | OD |\n" + rule + rows)
+    assert trajectory.y.tolist() == [t * t for t in range(12)] and names == ("Time", "OD")
+
+
+def test_the_column_of_row_numbers_may_be_named_by_a_hash(tmp_path):
+    rows = "".join(f"{t + 1},{10 * t},{t * t}\n" for t in range(12))
+    trajectory, _, names = read(tmp_path, "#,x,OD\n" + rows)
+    assert trajectory.t.tolist() == [10 * t for t in range(12)] and names == ("x", "OD")
+
+
+def test_a_footnote_names_no_column(tmp_path):
+    rows = "".join(f"{t},{t * t}\n" for t in range(12))
+    _, notes, _ = read(tmp_path, f"Time,OD600\n{rows}\n* at 600 nm, 1 cm path\nn = 3\n")
+    assert "is named" not in " ".join(notes) and "rows of text" in " ".join(notes)
+
+
+def test_a_few_long_rows_are_refused_with_what_they_lack(tmp_path):
+    with pytest.raises(TrajectoryError, match="2 rows and 12 columns; if each row is a quantity"):
+        read(tmp_path, "t = [1 2 3 4 5 6 7 8 9 10]\ny = [2 3 4 5 6 7 8 9 10 11]\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("<table><tr><td>1</td></tr></table>", "a web page"),
+        ("<!DOCTYPE html><p>", "a web page"),
+        ("{\\rtf1 1 2}", "rich text"),
+        ('[{"t": 0, "y": 1.2}]', "JSON"),
+        ('{"t": [0, 1], "y": [1, 2]}', "JSON"),
+    ],
+)
+def test_documents_of_another_kind_are_named(tmp_path, text, kind):
+    with pytest.raises(TrajectoryError, match=f"{kind}.*save it as CSV"):
+        read(tmp_path, text)
+
+
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be", "utf-16", "utf-8-sig"])
+def test_unicode_with_and_without_its_mark(tmp_path, codec):
+    path = tmp_path / "data.txt"
+    path.write_bytes(
+        ("Zeit\tGr\u00f6\u00dfe\n" + "".join(f"{t}\t{t * t}\n" for t in range(12))).encode(codec)
+    )
+    assert read_table(path)[2] == ("Zeit", "Gr\u00f6\u00dfe")

@@ -51,8 +51,11 @@ def test_labels_that_are_numbers_before_the_clock_are_no_times(tmp_path):
     """The first two columns look like time and value, and both y and hours start again."""
     rows = [f"{dose},{hour},{dose * 0.9**hour:.4f}" for dose in (1, 5, 10) for hour in range(12)]
     message = refusal(write(tmp_path, "\n".join(["dose,hours,y", *rows])))
-    assert "column 'hours' start again 2 times, where column 'dose' changes" in message
-    assert message.endswith("--time hours --series dose.")
+    assert "column 'hours' start again 2 times" in message
+    assert message.endswith("column 'dose' tells them apart: --series dose.")
+    message = refusal(write(tmp_path, "\n".join(["dose,x,y", *rows])))
+    assert "column 'x' start again 2 times, where column 'dose' changes" in message
+    assert message.endswith("--time x --series dose.")
 
 
 def test_a_clock_that_starts_again(tmp_path):
@@ -120,7 +123,7 @@ def test_a_window(tmp_path):
     read = read_measurements(path, start="2", end="10.5")
     assert read.trajectories[0].t.tolist() == [*range(2, 11)]
     assert "3 rows outside the chosen window" in " ".join(read.notes)
-    assert "are numbers" in refusal(path, start="2020-03-01")
+    assert "must be in numbers" in refusal(path, start="2020-03-01")
     days = "\n".join(["day,y", *(f"2020-03-{i + 1:02},{i * i}" for i in range(12))])
     read = read_measurements(write(tmp_path, days), start="2020-03-03", end="11")
     assert read.trajectories[0].t.tolist() == [*range(2, 12)]
@@ -128,3 +131,74 @@ def test_a_window(tmp_path):
     # A cell that cannot be read outside the window does no harm.
     rows = "\n".join(["t,y", *(f"{i},{i * i}" for i in range(12)), "12,bad"])
     assert len(read_measurements(write(tmp_path, rows), end="11").trajectories[0]) == 12
+
+
+def table(header, rows):
+    return "\n".join([header, *(",".join(map(str, row)) for row in rows)])
+
+
+def test_times_that_begin_anew_are_not_sorted(tmp_path):
+    """20, 21, 22, 23, 0, 1 are hours of two days."""
+    for around, step in ((24, 1), (60, 5), (365, 30)):
+        rows = [((2 * around // 3 + i * step) % around, i * i) for i in range(12)]
+        message = refusal(write(tmp_path, table("t,y", rows)))
+        assert "begin anew in line" in message and f"do after {around};" in message
+    slip = [(i if i != 5 else 3.9, i * i) for i in range(12)]
+    assert len(read_measurements(write(tmp_path, table("t,y", slip))).trajectories[0]) == 12
+
+
+def test_labels_in_blocks_whose_times_count_on_are_noted(tmp_path):
+    rows = [("A1" if i < 6 else "A2", i, i * i) for i in range(12)]
+    read = read_measurements(write(tmp_path, table("well,t,y", rows)))
+    assert read.notes[-1].endswith(
+        "line 8 to 'A2'; if it tells several series apart: --series well."
+    )
+    path = write(tmp_path, table("remark,t,y", [("", *row[1:]) for row in rows]))
+    assert "series apart" not in " ".join(read_measurements(path).notes)
+
+
+def test_labels_of_merged_cells(tmp_path):
+    """They stand only in the first row of each series."""
+    rows = [
+        (who if i == 0 else "", i, k * 2**i) for k, who in enumerate("abc", 2) for i in range(5)
+    ]
+    read = read_measurements(write(tmp_path, table("who,t,y", rows)), series="who")
+    assert read.labels == ("a", "b", "c") and [len(one) for one in read.trajectories] == [5] * 3
+    rows[1] = ("a", *rows[1][1:])
+    message = refusal(write(tmp_path, table("who,t,y", rows)), series="who")
+    assert "is empty in 11 rows (first: line 4)" in message
+
+
+def test_times_of_merged_cells_are_refused(tmp_path):
+    rows = [(t if k == 1 else "", k, t * t + k) for t in range(12) for k in (1, 2, 3)]
+    message = refusal(write(tmp_path, table("Time,rep,OD", rows)), value="OD")
+    assert "no time for 24 values of 36 (first in line 3)" in message
+
+
+def test_notes_on_all_series_are_told_once(tmp_path):
+    rows = [(t, *(t * t + k if t != 5 else "" for k in range(9))) for t in range(12)]
+    path = write(tmp_path, table("t," + ",".join(f"w{k}" for k in range(9)), rows))
+    notes = read_measurements(path, replicates=True).notes
+    assert notes[-1].startswith("All series: 1 of 12 rows dropped") and len(notes) == 1
+    rows[7] = (7, *(49 + k if k else "" for k in range(9)))
+    path = write(tmp_path, table("t," + ",".join(f"w{k}" for k in range(9)), rows))
+    notes = read_measurements(path, replicates=True).notes
+    assert notes[-1].startswith("Series 'w1', 'w2', 'w3' and 5 more: 1 of 12")
+
+
+def test_what_was_taken_is_told_with_what_is_wrong_with_it(tmp_path):
+    rows = [(t, 0.05, t * t) for t in range(12)]
+    message = refusal(write(tmp_path, table("Time,blank,OD", rows)))
+    assert "constant" in message and "'blank' as the value" in message
+
+
+def test_windows_that_cannot_be(tmp_path):
+    path = write(tmp_path, table("t,y", [(i, i * i) for i in range(12)]))
+    assert "ends (--to 2) before it begins (8)" in refusal(path, start="8", end="2")
+    assert "(--to '8,5') must be in numbers" in refusal(path, end="8,5")
+
+
+def test_errors_of_measurement_are_pointed_to(tmp_path):
+    path = write(tmp_path, table("t,mean,sd", [(i, i * i, 0.1) for i in range(12)]))
+    assert any("--sigma sd" in note for note in read_measurements(path).notes)
+    assert not any("--sigma" in note for note in read_measurements(path, sigma="sd").notes)

@@ -161,3 +161,14 @@ def test_whole_numbers_among_three_digits_are_asked_about_in_comma_files(tmp_pat
 def test_a_column_of_decimal_commas_tells_of_the_others_in_comma_files(tmp_path):
     rows = "".join(f'"{i},500","{3.017 + i:.3f}"\n' for i in range(12))
     assert read(tmp_path, "t,y\n" + rows).trajectories[0].y[0] == 3017
+
+
+def test_a_group_that_is_one_thousand_is_compared_with_its_neighbours(tmp_path):
+    """1.000 as a decimal number is 1, whose magnitude is no less than another."""
+    cells = ["0", "500", "1.000", "1.500", "2.000", "2.500", "3.000", "3.500", "4.000", "4.500"]
+    path = tmp_path / "data.csv"
+    path.write_text("t;y\n" + "".join(f"{cell};{i * i}\n" for i, cell in enumerate(cells)))
+    assert read_measurements(path).trajectories[0].t.tolist() == [500 * i for i in range(10)]
+    path.write_text("t;y\n" + "".join(f"{cell};{i * i}.5\n" for i, cell in enumerate(cells)))
+    with pytest.raises(TrajectoryError, match="in two ways"):
+        read_measurements(path)

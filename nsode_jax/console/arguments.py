@@ -194,6 +194,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--decimal", metavar="MARK", help="decimal mark, . or , where the columns do not tell")
     add("--thousands", metavar="MARK", help="mark between thousands: , . ' or a space, likewise")
     add(
+        "--dates",
+        metavar="ORDER",
+        help="day-first or month-first, of dates such as 01/03/2020 that do not tell",
+    )
+    add(
         "--out",
         metavar="PATH",
         help="folder for a report, or picture to draw (.png .pdf .svg); without it a picture "

@@ -99,7 +99,7 @@ def read_several(options: argparse.Namespace, asked: str) -> Measurements:
 def read_series(options: argparse.Namespace, fewest: int = MIN_POINTS) -> Measurements:
     """The series of the file, with so many points in all at least."""
     start, end = getattr(options, "from"), options.to
-    reading = ("time", "value", "series", "replicates", "decimal", "thousands", "sigma")
+    reading = ("time", "value", "series", "replicates", "decimal", "thousands", "dates", "sigma")
     chosen = {name: getattr(options, name) for name in reading}
     return read_measurements(options.file, **chosen, start=start, end=end, fewest=fewest)
 

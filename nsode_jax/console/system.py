@@ -48,6 +48,7 @@ def read_input(options: argparse.Namespace) -> Quantities:
         end=options.to,
         decimal=options.decimal,
         thousands=options.thousands,
+        dates=options.dates,
     )
 
 

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.tables.names import (
+    is_error,
+    is_like_time,
+    is_of_chamber,
+    is_summary,
+    is_time,
+    numbers_rows,
+    part_of_time,
+)
 from nsode_jax.tables.numbers import not_numbers
 from nsode_jax.tables.sheet import Sheet
 from nsode_jax.tables.times import are_dates
 
-_NAMED_AS_TIME = re.compile(r"(t|time|times|zeit|temps|tiempo|timestamp)([^a-z].*)?", re.IGNORECASE)
-_ROW_NAMES = ("", "Unnamed: 0", "rownames", "index")
+_MOST = 0.9  # Of the steps of a column that numbers the rows are 1: it may start again.
+_FEW_CELLS = 8
+"""Cells below which a column may be a remark beside the table, if others have thrice as many."""
 
 
 @dataclass(frozen=True)
@@ -74,23 +83,47 @@ def choose_columns(
         raise _no_two_columns(sheet, usable)
     notes = []
     if chosen_time is None:
-        chosen_time, notes = _choose_time(sheet, kinds, free, numbers, bool(chosen), hidden)
+        filled = _filled(sheet, free)
+        left = [column for column in numbers if column in filled]
+        chosen_time, notes = _choose_time(sheet, kinds, filled, left, bool(chosen), hidden)
         numbers = [column for column in numbers if column != chosen_time]
-        if any("counts the rows" in note for note in notes):
-            numbers = [column for column in numbers if column != free[0]]
-    if not chosen and replicates:
-        chosen = numbers
-    elif not chosen:
-        after = [column for column in numbers if time is None and column > chosen_time]
-        after = after or numbers
-        # Plate readers put the temperature of the chamber between time and wells.
-        chosen = [next((c for c in after if not _of_chamber(sheet, c)), after[0])]
-        if len(usable) > 2 or sum(map(bool, sheet.names)) > 2 + len(taken):
+    if not chosen:
+        likely, remarks = _likely_values(sheet, numbers, replicates)
+        after = [column for column in likely if time is None and column > chosen_time]
+        chosen = likely if replicates else (after or likely)[:1]
+        notes += remarks if replicates else []
+        if not replicates and (len(usable) > 2 or sum(map(bool, sheet.names)) > 2 + len(taken)):
             notes.append(
                 f"The file has more than two columns; {sheet.label(chosen_time)} was taken as the "
                 f"time and {sheet.label(chosen[0])} as the value."
             )
     return Choice(chosen_time, tuple(chosen), hidden[0] if hidden else None, tuple(notes))
+
+
+def _filled(sheet: Sheet, columns: list[int]) -> list[int]:
+    """Without columns of a few cells beside columns of many, such as settings of an instrument."""
+    cells = [int(sheet.cells(column).count()) for column in columns] or [0]
+    return [c for c, n in zip(columns, cells) if n >= min(_FEW_CELLS, max(cells) / 3)]
+
+
+def _likely_values(
+    sheet: Sheet, numbers: list[int], replicates: bool
+) -> tuple[list[int], list[str]]:
+    """The columns that are likely to hold values, all if none is, and a note on the others."""
+
+    def is_likely(column: int) -> bool:
+        name = sheet.names[column]
+        derived = is_summary(name) if replicates else is_error(name)
+        apart = is_of_chamber(name) or is_like_time(name) or derived
+        return not (apart or _counts_rows(sheet, column))
+
+    filled = _filled(sheet, numbers)
+    likely = [column for column in filled if is_likely(column)]
+    left = [column for column in numbers if column not in likely]
+    if not likely or not left:
+        return likely or filled, []
+    names = ", ".join(map(sheet.label, left[:6])) + (", ..." if len(left) > 6 else "")
+    return likely, [f"Not taken as series, judged by their names and cells: columns {names}."]
 
 
 def _choose_time(
@@ -105,14 +138,16 @@ def _choose_time(
     if not free:
         raise TrajectoryError("All columns are taken for values; none is left for the times.")
     needed = 1 if has_value else 2
-    named = [c for c in free if _NAMED_AS_TIME.fullmatch(sheet.names[c]) and kinds[c] != "date"]
+    named = _named_as_time(sheet, kinds, free, hidden)
     dated = sorted(
         (c for c in free if c not in numbers or are_dates(sheet, c)),
         key=lambda c: (kinds[c] == "clock", c),
     )
     others, notes = free[1:], []
-    if len(named) != 1 or (named[0] in numbers and len(numbers) < needed):
+    if named and named[0] in numbers and len(numbers) < needed:
         named = []
+    if not named and not dated:
+        _require_one_time(sheet, free, hidden)
     chosen, reason = free[0], ""
     if named:
         chosen, reason = named[0], "by its name"
@@ -144,8 +179,32 @@ def _choose_time(
     return chosen, notes
 
 
-def _of_chamber(sheet: Sheet, column: int) -> bool:
-    return re.fullmatch(r"temp(erature)?\b.*", sheet.names[column], re.IGNORECASE) is not None
+def _named_as_time(
+    sheet: Sheet, kinds: Sequence[str], free: list[int], hidden: Sequence[int]
+) -> list[int]:
+    """The one column that its name says to hold the times; none if there are several."""
+    named = [c for c in free if is_time(sheet.names[c]) and kinds[c] != "date"]
+    if not named:
+        named = [c for c in free if is_like_time(sheet.names[c]) and kinds[c] != "date"]
+        if len(named) > 1:  # As year, month, and decimal date.
+            named = [c for c in named if goes_one_way(sheet, c, hidden)]
+    if len(named) == 1 and kinds[named[0]] == "clock":  # A date beside it says of which day.
+        return [] if any(kinds[c] == "date" for c in free) else named
+    return named if len(named) == 1 else []
+
+
+def _require_one_time(sheet: Sheet, free: list[int], hidden: Sequence[int]) -> None:
+    """Refuses days beside hours of the day, and the like: each is only a part of the time."""
+    parts = {rank: c for c in free if (rank := part_of_time(sheet.names[c])) is not None}
+    ordered = [parts[rank] for rank in sorted(parts)]
+    if len(ordered) < 2 or any(goes_one_way(sheet, c, hidden) for c in ordered):
+        return
+    names = " and ".join(map(sheet.label, ordered))
+    form = "dates such as 2020-03-01" if min(parts) < 3 else "hours, or times such as 1:30:00"
+    raise TrajectoryError(
+        f"Columns {names} seem to hold one time in parts; write it in one column ({form}), or "
+        "choose the column of times with --time."
+    )
 
 
 def _find_columns(sheet: Sheet, wanted: str, several: bool) -> list[int]:
@@ -176,10 +235,15 @@ def _no_two_columns(sheet: Sheet, usable: list[int]) -> TrajectoryError:
 
 def _counts_rows(sheet: Sheet, column: int) -> bool:
     """Whether this is the column of row numbers that pandas and R write."""
-    cells = sheet.cells(column)
-    if column != 0 or sheet.names[0] not in _ROW_NAMES or cells.dtype.kind not in "iuf":
+    if column != 0 or not numbers_rows(sheet.names[0]) or sheet.kind(0) != "number":
         return False
-    return bool(len(cells) > 1 and (np.diff(cells.to_numpy(np.float64)) == 1).all())
+    import pandas as pd
+
+    numbers = np.asarray(pd.to_numeric(sheet.cells(0), errors="coerce"), np.float64)
+    if sheet.cells(0).dtype.kind == "O":  # Between blocks of data there are lines of text.
+        numbers = numbers[np.isfinite(numbers)]
+    steps = np.diff(numbers)
+    return bool(steps.size and (steps == 1).mean() > _MOST)
 
 
 def goes_one_way(sheet: Sheet, column: int, by: Sequence[int] = ()) -> bool:

@@ -8,6 +8,7 @@ import gzip
 import importlib
 import io
 import sys
+import zipfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.tables.cells import DATA, kind_of
 from nsode_jax.tables.encoding import decode
 from nsode_jax.tables.layout import parse_text
 from nsode_jax.tables.sheet import Sheet
@@ -39,6 +41,8 @@ _FRAMES = {
     ".hdf5": ("HDF5", "h5py"),
     ".hdf": ("HDF5", "h5py"),
 }
+_ARCHIVE = b"PK\x03\x04"
+_FEWEST = 3  # Numbers of a column of a sheet that holds data.
 _MAGIC = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"\x89HDF\r\n\x1a\n": ".h5"}
 
 
@@ -83,12 +87,25 @@ def open_table(path: Source) -> tuple[Sheet, list[str]]:
     suffix = next((s for magic, s in _MAGIC.items() if raw.startswith(magic)), suffix)
     if suffix in _FRAMES:
         return _from_frame(raw, suffix, shown), []
-    if suffix in _SHEETS or (raw.startswith(b"PK\x03\x04") and suffix not in (".csv", ".gz")):
+    if suffix in _SHEETS or raw.startswith(_ARCHIVE):
+        _require_spreadsheet(raw, shown)
         return _from_spreadsheet(raw, suffix if suffix in _SHEETS else ".xlsx", shown)
     if raw.startswith(b"\xd0\xcf\x11\xe0"):
         raise TrajectoryError(f"{shown} is an old Excel file (.xls); save it as .xlsx or CSV.")
     text, notes = decode(raw, shown)
     return parse_text(text, shown), notes
+
+
+def _require_spreadsheet(raw: bytes, shown: str) -> None:
+    """Refuses other archives than spreadsheets are."""
+    try:
+        names = zipfile.ZipFile(io.BytesIO(raw)).namelist()
+    except (zipfile.BadZipFile, OSError, ValueError):
+        return  # What reads spreadsheets says what is wrong with it.
+    if not any(name.startswith("xl/") or name == "content.xml" for name in names):
+        raise TrajectoryError(
+            f"{shown} is an archive without a spreadsheet in it; give the file with the table."
+        )
 
 
 def _read_bytes(path: Source, shown: str) -> bytes:
@@ -213,12 +230,18 @@ def _from_spreadsheet(raw: bytes, suffix: str, shown: str) -> tuple[Sheet, list[
     filled = {name: frame for name, frame in sheets.items() if frame.notna().any(axis=None)}
     if not filled:
         raise TrajectoryError(f"{shown} is empty.")
-    name, frame = next(iter(filled.items()))
-    notes = []
+    name = next((name for name, frame in filled.items() if _has_numbers(frame)), next(iter(filled)))
+    frame, notes = filled[name], []
     if len(filled) > 1:
-        others = ", ".join(repr(str(other)) for other in list(filled)[1:6])
-        notes = [f"The first sheet, {str(name)!r}, was read; the file has others too ({others})."]
+        others = ", ".join(repr(str(other)) for other in [*filled][:6] if other != name)
+        notes = [f"The sheet {str(name)!r} was read; the file has others too ({others})."]
     return parse_text(_as_csv(frame), shown), notes
+
+
+def _has_numbers(frame: pd.DataFrame) -> bool:
+    """Whether two columns, or two rows, may hold data."""
+    data = frame.map(lambda cell: kind_of(_cell_text(cell)) in (*DATA, "dressed"))
+    return any(int((data.sum(axis=axis) >= _FEWEST).sum()) > 1 for axis in (0, 1))
 
 
 def _as_csv(frame: pd.DataFrame) -> str:

@@ -15,8 +15,9 @@ import numpy as np
 
 from nsode_jax.dynamics.trajectory import TrajectoryError, count
 from nsode_jax.tables.cells import DATA, kind_of, usual_kind
+from nsode_jax.tables.header import find_names, has_row_names, refuse_broken_numbers
 from nsode_jax.tables.sheet import Sheet
-from nsode_jax.tables.transposed import is_transposed, transpose
+from nsode_jax.tables.transposed import find_rows, transpose
 
 if TYPE_CHECKING:
     import pandas as pd  # Slow to import, see `sheet`.
@@ -24,15 +25,8 @@ if TYPE_CHECKING:
 _HEAD = 500  # Lines in which the data must begin.
 _SAMPLE = 200
 _LONGEST = 100_000  # Characters of a line; the csv module allows a cell little more.
-_DELIMITERS = ("\t", ";", ",", " ")  # In order of preference.
+_DELIMITERS = ("\t", ";", ",", "|", " ")  # In order of preference.
 _PAIRS = re.compile(r"(?=.*,)[-+]?\d+(,\d+)?( [-+]?\d+(,\d+)?)+")
-_UNITS = re.compile(
-    r"[\[(].*[\])]|[-\u2013#1]|%|a\.?u\.?|od(_?\d+)?"
-    r"|(sec|min|hrs?|hours?|days?|yrs?|years?|seconds?|minutes?)"
-    r"|[kmcnp\u00b5\u03bcMGu]?(s|h|d|a|g|l|L|m|M|mol|V|A|K|Pa|J|W|Hz|Da|U|T|N|bar)"
-    r"([/*^ .\u00b2\u00b3-].{0,8})?"
-    r"|\u00b0[CF]|[CF]|mmHg|rpm|counts?|cells?(/.*)?|cfu(/.*)?",
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +54,8 @@ def parse_text(text: str, file: str) -> Sheet:
     """
     lines, comment = text.splitlines(), ""
     lines, delimiters = _told_delimiter(lines)
+    if '="' in text:  # So that spreadsheets leave the cell alone.
+        lines = [re.sub(r'(^|[\t;,|])="([^"]*)"', r'\1"\2"', line) for line in lines]
     if "#" in text:
         lines, comment = _without_comments(lines)
     filled = itertools.islice((i for i, line in enumerate(lines) if _is_filled(line)), _HEAD)
@@ -71,18 +67,19 @@ def parse_text(text: str, file: str) -> Sheet:
     layouts = [_lay_out(sample, delimiter, file) for delimiter in delimiters]
     layout = max(layouts, key=lambda x: x.merit)
     _require_split(layout, sample, file)
-    rows = [*layout.before, *layout.rows]
-    if is_transposed(rows):
-        return transpose(rows, file, layout.delimiter)
+    if (found := find_rows([*layout.before, *layout.rows])) is not None:
+        return transpose(found, file, layout.delimiter)
 
     width, names, unnamed = layout.width, *_find_names(layout, comment, file)
     start = filled[layout.start] if layout.start < len(filled) else len(lines)
     frame, notes = _read_frame(lines[start:], layout, file, start)
-    if len(names) == width - 1 and frame[width - 1].notna().to_numpy().any():
-        _require_row_names(frame, layout, names, file)
-        names = ["", *names]  # R leaves the column of row names without a name.
+    filled_columns = [bool(frame[column].notna().to_numpy().any()) for column in range(width)]
+    if any(names) and any(filled_columns[len(names) :]):
+        quoted = lines[start].lstrip(" ").startswith('"')
+        if has_row_names(layout.rows, len(names), layout.delimiter, quoted, file):
+            names = ["", *names]
     if not any(names):
-        _refuse_broken_numbers(layout, file)
+        refuse_broken_numbers(layout.rows, width, layout.delimiter, file)
     if skipped := len(layout.before) - unnamed:
         notes.insert(0, f"{count(skipped, 'line')} of text before the data skipped.")
     names = [" ".join(name.split()) for name in names] + [""] * (width - len(names))
@@ -99,6 +96,15 @@ def parse_text(text: str, file: str) -> Sheet:
         return cells.set_axis(whole).loc[frame.index]
 
     return Sheet(file, frame, names, rows_are, layout.delimiter, reread, tuple(notes))
+
+
+def _find_names(layout: _Layout, comment: str, file: str) -> tuple[list[str], int]:
+    """The names of the columns, and how many rows before the data they take."""
+    heads = [comment.strip("# \t,;")]
+    if layout.delimiter != " " and comment.startswith(f"#{layout.delimiter}"):
+        heads.append(comment)  # Then # is the name of the column that numbers the rows.
+    commented = _split([head for head in heads if head], layout.delimiter, file)[0]
+    return find_names(layout.before, layout.width, commented)
 
 
 def _is_filled(line: str) -> bool:
@@ -152,7 +158,7 @@ def _without_comments(lines: list[str]) -> tuple[list[str], str]:
     comment, rest = "", []
     for line in lines:
         if line.lstrip(" \t,;").startswith("#"):
-            comment = comment if any(rest) else line.strip("# \t,;")
+            comment = comment if any(rest) else line.strip()
             rest.append("")
         else:
             rest.append(line.partition(" #")[0] if _starts_as_data(line) else line)
@@ -222,84 +228,6 @@ def _split(lines: list[str], delimiter: str, file: str) -> tuple[list[list[str]]
     except csv.Error as error:
         raise TrajectoryError(f"{file} cannot be read as a table: {error}.") from None
     return [row for row, _ in rows], [end for _, end in rows]
-
-
-# --- names ---------------------------------------------------------------------
-
-
-def _find_names(layout: _Layout, comment: str, file: str) -> tuple[list[str], int]:
-    """The names of the columns, and how many rows before the data they take.
-
-    The names are the last row before the data that fills its columns; a row of units below
-    it is not theirs.
-    """
-
-    def is_header(row: list[str]) -> bool:
-        kinds = [kind_of(cell) for cell in row]
-        enough = min(2, layout.width) <= len(_stripped(row)) and len(row) <= layout.width
-        return enough and "text" in kinds
-
-    headers = [row for row in layout.before if is_header(row)]
-    numberless = [row for row in headers if "number" not in map(kind_of, row)]
-    if headers and headers[-1] is layout.before[-1] and "text" == kind_of(headers[-1][0]):
-        numberless = numberless if headers[-1] in numberless else [*numberless, headers[-1]]
-    if numberless:
-        names, above = numberless[-1], numberless[-2:-1]
-        if above and _are_units(names) and _filled(above[0]) >= _filled(names):
-            names = above[0]
-        if _filled(names) < min(2, layout.width) and above:
-            names = above[0]
-        return names, 1
-    if layout.before and _filled(layout.before[-1]) and layout.width == 1:
-        return layout.before[-1], 1
-    commented = _split([comment], layout.delimiter, file)[0] if comment else []
-    commented = [row for row in commented if len(row) == layout.width and is_header(row)]
-    return (commented[0] if commented else []), 0
-
-
-def _filled(row: list[str]) -> int:
-    return sum(bool(cell.strip()) for cell in row)
-
-
-def _stripped(row: list[str]) -> list[str]:
-    """Without the empty cells at the end that pad a row of the preamble."""
-    end = max((i + 1 for i, cell in enumerate(row) if cell.strip()), default=0)
-    return row[:end]
-
-
-def _are_units(row: list[str]) -> bool:
-    return all(_UNITS.fullmatch(cell.strip()) for cell in row if cell.strip())
-
-
-def _require_row_names(frame: pd.DataFrame, layout: _Layout, names: list[str], file: str) -> None:
-    """One name less than columns is what R writes, if the first column names the rows."""
-    first = frame[0].dropna()
-    counts = first.dtype.kind not in "iuf" or (first.diff().iloc[1:] == 1).all()
-    if counts and not any(len(row) == len(names) for row in layout.rows):
-        return
-    row = layout.delimiter.join(layout.rows[0])[:40] if layout.rows else ""
-    raise TrajectoryError(
-        f"{file} names {count(len(names), 'column')} but its rows have {len(names) + 1} cells "
-        f"(first: {row!r}). If decimal commas or marks of thousands stand between the cells, "
-        "save the file with semicolons or tabs between the columns, or name every column."
-    )
-
-
-def _refuse_broken_numbers(layout: _Layout, file: str) -> None:
-    """Where columns have no names, 0,05,1,25 may be two numbers with decimal commas."""
-    if layout.delimiter not in (",", " "):
-        return
-    for left in range(layout.width - 1):
-        pairs = [(row[left], row[left + 1]) for row in layout.rows if len(row) > left + 1]
-        whole = all(re.fullmatch(r"[-+]?\d{1,3}", a) and re.fullmatch(r"\d+", b) for a, b in pairs)
-        if pairs and whole and any(b[0] == "0" and len(b) > 1 for _, b in pairs):
-            row = next(row for row in layout.rows if re.fullmatch(r"0\d+", row[left + 1]))
-            shown = layout.delimiter.join(row)[:40]
-            raise TrajectoryError(
-                f"{file} may hold numbers that are broken in two: in {shown!r} the cell "
-                f"{row[left + 1]!r} looks like the rest of {row[left]!r}. Save the file with "
-                "semicolons or tabs between the columns, or give the columns names."
-            )
 
 
 # --- cells -----------------------------------------------------------------------

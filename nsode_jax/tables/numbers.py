@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,11 +11,17 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from nsode_jax.dynamics.trajectory import TrajectoryError, count
-from nsode_jax.tables.cells import LIMITS, NUMBER, kind_of, usual_unit
+from nsode_jax.tables.cells import (
+    LIMITS,
+    NUMBER,
+    clean_number,
+    kind_of,
+    unit_of_cell,
+    usual_unit,
+)
 from nsode_jax.tables.separators import (
     AS_FOUND,
     Convention,
-    clean_number,
     decimal_mark,
     looks_grouped,
     to_float,
@@ -23,6 +30,9 @@ from nsode_jax.tables.sheet import Sheet
 
 if TYPE_CHECKING:
     import pandas as pd  # Slow to import, see `sheet`.
+
+_MARKS = (-99.0, -999.0, -9999.0, -99999.0)
+"""What loggers write where nothing was measured."""
 
 _LONG = 1000  # Rows from which reading cell by cell takes time.
 
@@ -61,8 +71,26 @@ def read_numbers(sheet: Sheet, column: int, convention: Convention = AS_FOUND) -
         values = cells.to_numpy(np.float64, na_value=np.nan)
         asked = convention.mark == ","
         if sheet.reread is None or not (asked or looks_grouped(values)):
-            return _plain(values)
-    return _dressed(sheet, column, convention)
+            return _without_marks(sheet, column, _plain(values))
+    return _without_marks(sheet, column, _dressed(sheet, column, convention))
+
+
+def _without_marks(sheet: Sheet, column: int, numbers: Numbers) -> Numbers:
+    """Without -999 and the like among numbers that are never negative: marks of missing values."""
+    values = numbers.values
+    marked = np.isin(values, _MARKS)
+    others = values[np.isfinite(values) & ~marked]
+    if not marked.any() or not others.size or (others < 0).any():
+        return numbers
+    first = int(np.argmax(marked))
+    note = (
+        f"Column {sheet.label(column)}: {count(int(marked.sum()), 'cell')} counted as missing, as "
+        f"{values[first]:g} (first in {sheet.place(first)}) among numbers that are never negative "
+        "marks what was not measured."
+    )
+    return dataclasses.replace(
+        numbers, values=np.where(marked, np.nan, values), notes=(*numbers.notes, note)
+    )
 
 
 def _plain(values: np.ndarray) -> Numbers:
@@ -103,7 +131,7 @@ def _dressed(sheet: Sheet, column: int, convention: Convention) -> Numbers:
         if mark:
             (below if mark[0] in "<\u2264" else above)[row] = True
         numbers.append(None if match is None else clean_number(match["number"]))
-        if match is not None and (match["unit"] or "") != unit and not _is_zero(numbers[row]):
+        if match is not None and unit_of_cell(match) != unit and not _is_zero(numbers[row]):
             numbers[row] = None
             below[row] = above[row] = False
     decimal, remark = decimal_mark(sheet, column, numbers, convention)
@@ -124,6 +152,32 @@ def _dressed(sheet: Sheet, column: int, convention: Convention) -> Numbers:
     return Numbers(values, unreadable, below, above, limits, unit, tuple(notes))
 
 
+_MARKED = {"<": "<", "<=": "<", "\u2264": "<", ">": ">", ">=": ">", "\u2265": ">", "=": ""}
+
+
+def with_marks_beside(sheet: Sheet, column: int, numbers: Numbers) -> Numbers:
+    """The numbers, as limits where a column beside them holds the mark: <, > or =."""
+    for other in (column - 1, column + 1):
+        if not 0 <= other < len(sheet.names) or sheet.kind(other) != "text":
+            continue
+        marks = sheet.text(other)
+        if not set(marks.dropna()) <= set(_MARKED) or marks.isin(("", "=")).all():
+            continue
+        signs = marks.map(_MARKED).to_numpy(object)
+        known = np.isfinite(numbers.values)
+        below, above = (known & (signs == sign) for sign in "<>")
+        note = f"The marks in column {sheet.label(other)} were read as limits of the values."
+        return dataclasses.replace(
+            numbers,
+            values=np.where(below | above, np.nan, numbers.values),
+            limits=np.where(below | above, numbers.values, numbers.limits),
+            below=below | numbers.below,
+            above=above | numbers.above,
+            notes=(*numbers.notes, note),
+        )
+    return numbers
+
+
 def _is_zero(number: str | None) -> bool:
     return number is not None and not number.strip("+-0.,")
 
@@ -131,13 +185,16 @@ def _is_zero(number: str | None) -> bool:
 def not_numbers(sheet: Sheet, column: int, what: str = "numbers") -> TrajectoryError:
     """Why a column is none of numbers: the first cell that is not, and what would help."""
     text = sheet.text(column)
-    wrong = [i for i, cell in enumerate(text) if kind_of(cell) not in ("number", "missing")]
+    kinds = [kind_of(cell) for cell in text]
+    wrong = [i for i, kind in enumerate(kinds) if kind not in ("number", "dressed", "missing")]
     head = f"Column {sheet.label(column)} does not hold {what}"
     if not wrong:
         return TrajectoryError(f"{head}: it is empty.")
-    row = wrong[0]
+    row, hint = wrong[0], ""
+    if re.search(r"\d ?(?:\u00b1|\+/?-)", sheet.cell(row, column)):
+        hint = " Errors stand in a column of their own, which --sigma names."
     return TrajectoryError(
         f"{head}: {sheet.cell(row, column)!r} in {sheet.place(row)} is none "
         f"({count(len(wrong), 'such cell')}); choose another column by --time or --value, or "
-        "write these cells as numbers and NA where a value is missing."
+        f"write these cells as numbers and NA where a value is missing.{hint}"
     )

@@ -51,7 +51,7 @@ def read_quantities(
       quantities: their columns, by name or number.
       time: the column of times; None to find it.
       inputs: columns of measured inputs likewise.
-      reading: `series`, `start`, `end`, `decimal` and `thousands` of `read_measurements`.
+      reading: `series`, `start`, `end`, `decimal`, `thousands` and `dates` of `read_measurements`.
 
     Raises:
       TrajectoryError: as `read_measurements`, and for values of which only a limit is known.

@@ -14,18 +14,13 @@ from jaxtyping import Float
 
 from nsode_jax.dynamics.trajectory import TrajectoryError
 from nsode_jax.tables.columns import choose_columns
+from nsode_jax.tables.names import ERRORS
 from nsode_jax.tables.numbers import read_numbers
 from nsode_jax.tables.runs import RESTART, long_table, series_within
 from nsode_jax.tables.separators import Convention
 from nsode_jax.tables.sheet import Sheet
 from nsode_jax.tables.times import are_dates, read_times
 
-_ERRORS = re.compile(
-    r"(?:(.*?)[\s_.(\[-]+)?"
-    r"(?:sd|std|stdev|std ?err|sem|err|errors?|sigma|uncertainty|standard (?:deviation|error))"
-    r"(?:[\s_.()\[\]-].*)?",
-    re.IGNORECASE,
-)
 _INPUTS = re.compile(r"(inputs?|forcing|stimulus)([^a-z].*)?", re.IGNORECASE)
 _REPLICATES = re.compile(r"(.*[\s_.-])?rep(l|licate)?[\s_.-]?\d+", re.IGNORECASE)
 _WELLS, _FEWEST_WELLS = re.compile(r"[A-P]\d{1,2}"), 6
@@ -57,7 +52,7 @@ def suggest_roles(sheet: Sheet) -> Roles:
     Raises:
       TrajectoryError: if there are no two columns of numbers.
     """
-    errors, inputs = _named(sheet, _ERRORS), _named(sheet, _INPUTS)
+    errors, inputs = _named(sheet, ERRORS), _named(sheet, _INPUTS)
     try:
         choice = choose_columns(sheet, taken=(*errors, *inputs))
     except TrajectoryError:  # What is named as something else is all there is.
@@ -85,13 +80,13 @@ def suggest_roles(sheet: Sheet) -> Roles:
 
 def columns_of_values(sheet: Sheet, taken: tuple[int, ...]) -> tuple[int, ...]:
     """All columns of numbers that are not taken and that their names do not tell apart."""
-    others = (*taken, *_named(sheet, _ERRORS), *_named(sheet, _INPUTS))
+    others = (*taken, *_named(sheet, ERRORS), *_named(sheet, _INPUTS))
     return tuple(c for c in sheet.frame.columns if sheet.kind(c) == "number" and c not in others)
 
 
 def errors_of(sheet: Sheet, values: tuple[int, ...]) -> tuple[int, ...]:
     """The columns that by their names are standard deviations of these; none, or one for each."""
-    named = [column for column in _named(sheet, _ERRORS) if column not in values]
+    named = [column for column in _named(sheet, ERRORS) if column not in values]
     numbers = [c for c in sheet.frame.columns if sheet.kind(c) == "number"]
     found = []
     for value in values:
@@ -114,7 +109,7 @@ def _named(sheet: Sheet, pattern: re.Pattern[str]) -> tuple[int, ...]:
 
 def _of(sheet: Sheet, column: int) -> str:
     """Of what errors are, by the name of their column."""
-    match = _ERRORS.fullmatch(sheet.names[column])
+    match = ERRORS.fullmatch(sheet.names[column])
     return (match[1] or "").casefold() if match else ""
 
 

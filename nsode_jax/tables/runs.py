@@ -14,6 +14,10 @@ RESTART = "restart"
 """As a name of the column of labels: a new series where the clock starts again."""
 
 _FEWEST = 3  # Rows of a run; shorter ones are rows out of order.
+_ROUNDS = (7, 12, 24, 52, 53, 60, 360, 365, 366, 1440, 3600, 86400)
+"""After so many hours, minutes, days and the like clocks and calendars begin anew."""
+
+_BLOCK = 3  # Rows with one label below each other.
 
 
 def runs(t: Float[np.ndarray, " row"]) -> Int[np.ndarray, " row"]:
@@ -52,13 +56,13 @@ def series_within(
 
 
 def require_one_series(
-    sheet: Sheet, time: int, value: int, t: Float[np.ndarray, " row"], usable: np.ndarray
+    sheet: Sheet, time: int, value: int | None, t: Float[np.ndarray, " row"], usable: np.ndarray
 ) -> None:
     """Refuses a table that holds several series in the same columns.
 
     Args:
       sheet: the table.
-      time, value: the columns taken.
+      time, value: the columns that were named or taken; None for a value that any may hold.
       t: the times.
       usable: rows with a time and a value.
 
@@ -82,10 +86,50 @@ def require_one_series(
         )
     if label is not None:
         raise TrajectoryError(
-            f"Column {sheet.label(label)} seems to tell several series apart, whose rows are mixed "
-            f"in column {sheet.label(value)}. If they follow one law: --series "
-            f"{_option(sheet, label)}."
+            f"Column {sheet.label(label)} seems to tell several series apart, whose rows are "
+            f"mixed. If they follow one law: --series {_option(sheet, label)}."
         )
+
+
+def require_counting_on(sheet: Sheet, time: int, t: Float[np.ndarray, " row"]) -> None:
+    """Refuses times that begin anew, as the hour of the day does after 23.
+
+    Raises:
+      TrajectoryError: naming the row.
+    """
+    if sheet.kind(time) != "number":
+        return
+    known = np.flatnonzero(np.isfinite(t))
+    steps = np.diff(t[known])
+    falls = np.flatnonzero(steps < 0)
+    if not falls.size or 3 * falls.size > steps.size:
+        return
+    usual = np.median(steps[steps >= 0])
+    for around in _ROUNDS:
+        if np.max(t[known]) <= around and (np.abs(steps[falls] + around - usual) < usual).all():
+            row = int(known[falls[0] + 1])
+            raise TrajectoryError(
+                f"The times in column {sheet.label(time)} begin anew in {sheet.place(row)} "
+                f"({t[known[falls[0]]]:g} is followed by {t[row]:g}), as those of a clock or a "
+                f"calendar do after {around}; write times that count on."
+            )
+
+
+def note_on_blocks(sheet: Sheet, time: int) -> list[str]:
+    """A note on labels that stand in blocks below each other, though the times count on."""
+    for column in sheet.frame.columns:
+        if column == time or sheet.kind(column) != "text" or sheet.cells(column).hasnans:
+            continue
+        labels = sheet.text(column)
+        blocks = (labels != labels.shift()).cumsum()
+        if 1 < labels.nunique() == blocks.iloc[-1] and blocks.value_counts().min() >= _BLOCK:
+            row = int(np.argmax(blocks.to_numpy() > 1))
+            return [
+                f"Column {sheet.label(column)} changes in {sheet.place(row)} to "
+                f"{sheet.cell(row, column)!r}; if it tells several series apart: --series "
+                f"{_option(sheet, column)}."
+            ]
+    return []
 
 
 def require_no_long_table(sheet: Sheet, time: int, value: int) -> None:
@@ -118,7 +162,7 @@ def long_table(sheet: Sheet, time: int, value: int) -> tuple[int, int] | None:
 
 
 def _labels(
-    sheet: Sheet, time: int, value: int, usable: np.ndarray, number: np.ndarray
+    sheet: Sheet, time: int, value: int | None, usable: np.ndarray, number: np.ndarray
 ) -> int | None:
     """A column that tells series apart: it changes where the clock starts again, or its
     labels come in turns."""

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsode_jax.dynamics.trajectory import TrajectoryError
-from nsode_jax.tables.cells import APOSTROPHES, NUMBER, SPACES, usual_unit
+from nsode_jax.tables.cells import NUMBER, clean_number, unit_of_cell, usual_unit
+from nsode_jax.tables.dates import ORDERS
 from nsode_jax.tables.sheet import Sheet
 
 _FEW = 0.05  # A share of cells that may contradict the others: slips of the pen.
@@ -25,23 +26,28 @@ _MANY = 8
 _ENOUGH = 2  # Cells of another column that say something: one may be a slip.
 _SAMPLE = 200
 _ONE_GROUP = re.compile(r"[-+]?[1-9]\d{0,2}([.,])\d{3}")
-_GROUPS = re.compile(r"[-+]?[1-9]\d{0,2}(?:([.,])\d{3}(?:\1\d{3})+|([.,])\d{3}(?:\2\d{3})*[.,]\d+)")
+_LAKHS = r"\d{1,2}(?:,\d\d)+,\d{3}"
+_GROUPS = re.compile(
+    r"[-+]?(?:[1-9]\d{0,2}(?:([.,])\d{3}(?:\1\d{3})+|([.,])\d{3}(?:\2\d{3})*[.,]\d+)"
+    rf"|{_LAKHS})"
+)
 _COMPARED = re.compile(r"[-+]?(\d{1,3}|\d*[.,][\d.,]*)")
 _THREE = re.compile(r"[-+]?(0|\d{4,})[.,]\d{3}")
-_DROPPED = str.maketrans("", "", SPACES + APOSTROPHES)
 
 
 @dataclass(frozen=True)
 class Convention:
-    """How numbers are written, as far as the user says.
+    """How numbers and dates are written, as far as the user says.
 
     Attributes:
       decimal: "." or ","; None: found from the cells.
       thousands: ",", ".", " " or "'"; None: found from the cells.
+      dates: "day-first" or "month-first", of dates such as 01/03/2020; None: likewise.
     """
 
     decimal: str | None = None
     thousands: str | None = None
+    dates: str | None = None
 
     def __post_init__(self):
         if self.decimal not in (None, ".", ","):
@@ -52,6 +58,8 @@ class Convention:
             )
         if self.decimal is not None and self.decimal == self.thousands:
             raise TrajectoryError(f"{self.decimal!r} cannot mark both decimals and thousands.")
+        if self.dates not in (None, *ORDERS):
+            raise TrajectoryError(f"Dates are {' or '.join(ORDERS)}, not {self.dates!r}.")
 
     @property
     def mark(self) -> str | None:
@@ -62,11 +70,6 @@ class Convention:
 
 
 AS_FOUND = Convention()
-
-
-def clean_number(text: str) -> str:
-    """Without blanks and apostrophes between groups; the true minus becomes a hyphen."""
-    return text.translate(_DROPPED).replace("\u2212", "-")
 
 
 def evidence(number: str) -> str:
@@ -194,7 +197,7 @@ def _mark_of_other_columns(sheet: Sheet, column: int) -> str | None:
         matches = [NUMBER.fullmatch(cell) for cell in text]
         unit = usual_unit(matches)
         numbers = [
-            clean_number(match["number"]) if match and (match["unit"] or "") == unit else None
+            clean_number(match["number"]) if match and unit_of_cell(match) == unit else None
             for match in matches
         ]
         said = [evidence(number) if number else "" for number in numbers]
@@ -232,7 +235,7 @@ def _mark_by_neighbours(numbers: Sequence[str | None], said: list[str], mark: st
         jumps[decimal] = [
             abs(b - a)
             for a, b, (_, s), (_, r) in zip(logs, logs[1:], known, known[1:])
-            if bool(s) != bool(r) and 0.0 not in (a, b)
+            if bool(s) != bool(r) and math.isfinite(a - b)
         ]
     if not jumps["."]:
         return None
@@ -244,7 +247,9 @@ def _mark_by_neighbours(numbers: Sequence[str | None], said: list[str], mark: st
 
 
 def _log(value: float) -> float:
-    """Decades of the magnitude; 0 for what has none to compare, as zero itself."""
+    """Decades of the magnitude; NaN for zero, which has none to compare."""
+    if value == 0.0:
+        return math.nan
     return math.log10(min(max(abs(value), 1.0), sys.float_info.max))
 
 
@@ -258,7 +263,8 @@ def to_float(number: str, decimal: str) -> float:
     if grouping in number:
         whole = number.partition(decimal)[0]
         head, *groups = whole.lstrip("-+").split(grouping)
-        if not 1 <= len(head) <= 3 or any(len(group) != 3 for group in groups):
+        regular = 1 <= len(head) <= 3 and all(len(group) == 3 for group in groups)
+        if not regular and (decimal == "," or not re.fullmatch(_LAKHS, whole.lstrip("-+"))):
             return float("nan")
         if grouping in number[len(whole) :]:
             return float("nan")

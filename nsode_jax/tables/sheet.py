@@ -65,6 +65,11 @@ class Sheet:
         rows = np.linspace(0, len(self.frame) - 1, min(_SAMPLE, len(self.frame))).astype(int)
         return usual_kind(Counter(kind_of(cell) for cell in as_text(cells.iloc[rows])))
 
+    def has(self, column: int, number: float) -> bool:
+        """Whether one of the column's cells is that number."""
+        cells = self.cells(column)
+        return cells.dtype.kind in "iuf" and bool((cells == number).any())
+
     def text(self, column: int) -> pd.Series:
         """The column's cells as they stand in the file, NaN where there is nothing."""
         cells = self.cells(column)

@@ -4,30 +4,40 @@ from __future__ import annotations
 
 import os.path
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Bool
 
 from nsode_jax.dynamics.limits import Limits
 from nsode_jax.dynamics.trajectory import (
     MIN_POINTS,
     Trajectory,
     TrajectoryError,
-    clean,
     count,
 )
-from nsode_jax.tables.columns import choose_columns
-from nsode_jax.tables.errors import Errors, error_columns, read_errors
+from nsode_jax.tables.columns import Choice, choose_columns
+from nsode_jax.tables.errors import error_columns, read_errors
 from nsode_jax.tables.files import Source, open_table
-from nsode_jax.tables.numbers import Numbers, read_numbers
-from nsode_jax.tables.runs import RESTART, require_no_long_table, require_one_series, runs
+from nsode_jax.tables.names import is_like_time
+from nsode_jax.tables.numbers import Numbers, read_numbers, with_marks_beside
+from nsode_jax.tables.parts import Part, read_part, told_together
+from nsode_jax.tables.roles import errors_of
+from nsode_jax.tables.runs import (
+    RESTART,
+    note_on_blocks,
+    require_counting_on,
+    require_no_long_table,
+    require_one_series,
+    runs,
+)
 from nsode_jax.tables.separators import Convention
 from nsode_jax.tables.sheet import Sheet
 from nsode_jax.tables.times import are_dates, read_times
 
-_FEW = 0.05  # A share of cells that may be unreadable, if they are not at one end.
-_SHOWN = 3
+if TYPE_CHECKING:
+    import pandas as pd  # Slow to import, see `sheet`.
+
 _FEWEST_OF_SEVERAL = 2  # Points of one series among several.
 
 
@@ -90,6 +100,7 @@ def read_measurements(
     end: str | None = None,
     decimal: str | None = None,
     thousands: str | None = None,
+    dates: str | None = None,
     sigma: str | float | None = None,
     fewest: int = MIN_POINTS,
 ) -> Measurements:
@@ -114,6 +125,7 @@ def read_measurements(
       replicates: whether each column of values is a series.
       start, end: first and last time to use: numbers, or dates as in the file.
       decimal, thousands: marks in the numbers, where the columns do not tell.
+      dates: "day-first" or "month-first", where dates such as 01/03/2020 do not tell.
       sigma: known errors of measurement: the column of their standard deviations (with
         several columns of values one for all, or one for each with commas between them), or
         a number for all. They are in the trajectories (`Trajectory.errors`).
@@ -123,17 +135,24 @@ def read_measurements(
       TrajectoryError: if the file cannot be read, has no such columns, can be read in
         two ways, or holds a series that cannot be used.
     """
-    convention = Convention(decimal, thousands)
+    convention = Convention(decimal, thousands, dates)
     sheet, notes = open_table(path)
     restart = series == RESTART and RESTART not in sheet.names
     taken = error_columns(sheet, sigma)
     choice = choose_columns(sheet, time, value, None if restart else series, replicates, taken)
     t, time_name, window = _read_times(sheet, choice.time, convention, (start, end))
-    values = [read_numbers(sheet, column, convention) for column in choice.values]
+    values = [
+        with_marks_beside(sheet, column, read_numbers(sheet, column, convention))
+        for column in choice.values
+    ]
     errors = read_errors(sheet, sigma, taken, values, convention)
+    if sigma is None and (known := errors_of(sheet, choice.values)):
+        column = ",".join(sheet.names[c] for c in known)
+        notes.append(f"Column {column!r} seems to hold errors of measurement: --sigma {column}.")
     notes += [*sheet.notes, *choice.notes, *t.notes, *(n for y in values for n in y.notes)]
     if series is None:
-        _require_one(sheet, choice.time, choice.values[0], t, values[0], time is None)
+        _require_one(sheet, choice, t, values[0], time is None, value is None)
+        notes += note_on_blocks(sheet, choice.time)
     if series is None and not replicates and time is None and _look_swapped(t, values[0]):
         column, other = choice.time, choice.values[0]
         notes.append(
@@ -143,24 +162,23 @@ def read_measurements(
         )
     rows = _rows_of_series(sheet, choice.series, restart, t)
     parts = [
-        _Part(label, column, y, which, error)
+        Part(label, column, y, which, error)
         for column, y, error in zip(choice.values, values, errors, strict=True)
         for label, which in rows.items()
     ]
     if replicates:
         parts = [part.named(sheet.names[part.column] or str(part.column + 1)) for part in parts]
     fewest_each = _FEWEST_OF_SEVERAL if len(parts) > 1 else fewest
-    read = [_read_part(sheet, choice.time, t, part, window, fewest_each) for part in parts]
+    read = _read_parts(sheet, choice, t, parts, window, fewest_each)
     trajectories = tuple(trajectory for trajectory, _, _ in read)
     total = sum(map(len, trajectories))
     if total < fewest:
         raise TrajectoryError(
             f"Only {count(total, 'usable point')} in all series; at least {fewest} are needed."
         )
-    for part, (_, _, its_notes) in zip(parts, read):
-        notes += [f"Series {part.label!r}: {n}" if part.label else n for n in its_notes]
-    names = time_name, _value_name(sheet, choice.values, values[0])
     labels = tuple(part.label for part in parts)
+    notes += told_together(labels, [its_notes for _, _, its_notes in read])
+    names = time_name, _value_name(sheet, choice.values, values[0])
     limits = tuple(limit for _, limit, _ in read)
     return Measurements(trajectories, labels, limits, names, tuple(dict.fromkeys(notes)))
 
@@ -174,26 +192,31 @@ def _read_times(
     """The times, their name with the unit, and the window."""
     name = sheet.names[column] or "t"
     numbers = [np.nan if bound is None else _as_number(bound) for bound in bounds]
-    places: list[float] = []
     if sheet.kind(column) != "number" or are_dates(sheet, column):
-        moments = [bound if number is None else None for bound, number in zip(bounds, numbers)]
-        readings = [read_times(sheet, column, moment) for moment in moments]
+        as_written = [
+            b if x is None or sheet.has(column, x) else None for b, x in zip(bounds, numbers)
+        ]
+        readings = [read_times(sheet, column, one, convention.dates) for one in as_written]
         known, unit, _ = readings[0]
-        for number, (_, _, place) in zip(numbers, readings):
-            places.append(place if number is None else number)
+        places = [
+            place if number is None or text is not None else number
+            for number, text, (_, _, place) in zip(numbers, as_written, readings)
+        ]
         name = f"{name} [{unit}]"
     else:
         known = read_numbers(sheet, column, convention)
-        for bound, number in zip(bounds, numbers):
+        for option, bound, number in zip(("--from", "--to"), bounds, numbers):
             if number is None:
                 raise TrajectoryError(
-                    f"The window is from {bound!r}, but the times in column "
-                    f"{sheet.label(column)} are numbers."
+                    f"The window ({option} {bound!r}) must be in numbers such as 8.5, as the times "
+                    f"in column {sheet.label(column)} are."
                 )
-            places.append(number)
+        places = [number for number in numbers if number is not None]
         name = f"{name} [{known.unit}]" if known.unit else name
     low = -np.inf if np.isnan(places[0]) else places[0]
     high = np.inf if np.isnan(places[1]) else places[1]
+    if low > high:
+        raise TrajectoryError(f"The window ends (--to {bounds[1]}) before it begins ({bounds[0]}).")
     return known, name, (low, high)
 
 
@@ -211,12 +234,33 @@ def _value_name(sheet: Sheet, columns: Sequence[int], values: Numbers) -> str:
     return f"{name} [{unit}]" if name and unit else name or "y"
 
 
-def _require_one(sheet: Sheet, time: int, value: int, t: Numbers, y: Numbers, free: bool) -> None:
+def _require_one(
+    sheet: Sheet, choice: Choice, t: Numbers, y: Numbers, free_time: bool, free_value: bool
+) -> None:
+    """Refuses several series; a column that nobody named may hold their labels."""
     usable = np.isfinite(t.values) & (np.isfinite(y.values) | y.below | y.above)
     if usable.any():
-        require_one_series(sheet, time, value, t.values, usable)
-        if free:
-            require_no_long_table(sheet, time, value)
+        value = choice.values[0]
+        if free_time and not is_like_time(sheet.names[choice.time]):
+            require_no_long_table(sheet, choice.time, value)
+        require_one_series(sheet, choice.time, None if free_value else value, t.values, usable)
+        require_counting_on(sheet, choice.time, np.where(usable, t.values, np.nan))
+
+
+def _read_parts(
+    sheet: Sheet,
+    choice: Choice,
+    t: Numbers,
+    parts: Sequence[Part],
+    window: tuple[float, float],
+    fewest: int,
+) -> list[tuple[Trajectory, Limits, list[str]]]:
+    """All series; what is wrong with one may be that another column was meant."""
+    try:
+        return [read_part(sheet, choice.time, t, part, window, fewest) for part in parts]
+    except TrajectoryError as error:
+        taken = [note for note in choice.notes if "as the value" in note]
+        raise TrajectoryError(" ".join([str(error), *taken])) from None
 
 
 def _look_swapped(t: Numbers, y: Numbers) -> bool:
@@ -236,128 +280,28 @@ def _rows_of_series(
         return {str(n + 1): number == n for n in range(number[-1] + 1)}
     if series is None:
         return {"": np.ones(len(sheet.frame), bool)}
-    cells = sheet.text(series)
-    labels = cells.fillna("nan").str.rstrip(":").to_numpy(object)
-    return {label: labels == label for label in dict.fromkeys(labels)}
+    labels = sheet.text(series)
+    if labels.hasnans:
+        labels = _filled_down(sheet, series, t.values)
+    labels = labels.str.rstrip(":").to_numpy(object)
+    return {label: labels == label for label in dict.fromkeys(labels) if isinstance(label, str)}
 
 
-# --- one series --------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """Where a series is: its column of values and its rows."""
-
-    label: str
-    column: int
-    values: Numbers
-    rows: Bool[np.ndarray, " row"]
-    errors: Errors | None
-
-    def named(self, name: str) -> _Part:
-        label = f"{self.label}, {name}" if self.label else name
-        return replace(self, label=label)
-
-
-def _read_part(
-    sheet: Sheet,
-    time: int,
-    t: Numbers,
-    part: _Part,
-    window: tuple[float, float],
-    fewest: int,
-) -> tuple[Trajectory, Limits, list[str]]:
-    """The trajectory, its limits, and notes."""
-    y, notes = part.values, []
-    inside = part.rows & ~((t.values < window[0]) | (t.values > window[1]))
-    if outside := int(part.rows.sum() - inside.sum()):
-        notes.append(f"{count(outside, 'row')} outside the chosen window left out.")
-    try:
-        inside &= ~_text_rows(t, y)
-        notes += _on_text(sheet, part.column, part.rows & _text_rows(t, y))
-        notes += _require_readable(sheet, time, t.unreadable | t.below | t.above, inside, "time")
-        notes += _require_readable(sheet, part.column, y.unreadable, inside, "number")
-        errors = part.errors
-        if errors is not None and errors.column is not None and errors.cells is not None:
-            bad, measured = errors.cells.unreadable, inside & np.isfinite(y.values)
-            notes += _require_readable(sheet, errors.column, bad, measured, "number")
-        limited = inside & (y.below | y.above) & np.isfinite(t.values)
-        if limited.any():
-            notes.append(_on_limits(sheet, part.column, t, limited))
-        usable = inside & ~limited
-        trajectory, cleaning = clean(
-            t.values[usable],
-            y.values[usable],
-            fewest,
-            None if errors is None else errors.values[usable],
-        )
-    except TrajectoryError as error:
-        start = f"Series {part.label!r}: " if part.label else ""
-        raise TrajectoryError(" ".join([f"{start}{error}", *_reasons(notes)])) from None
-    limits = Limits(t.values[limited], y.limits[limited], y.below[limited])
-    return trajectory, limits, [*notes, *cleaning]
-
-
-def _reasons(notes: Sequence[str]) -> list[str]:
-    """What may explain that too little is left."""
-    words = ("counted as missing", "left out", "only limits")
-    return [note for note in notes if any(word in note for word in words)]
-
-
-def _text_rows(t: Numbers, y: Numbers) -> Bool[np.ndarray, " row"]:
-    """Rows that hold neither a time nor a value but some text: a line below the table."""
-    nothing = np.isnan(t.values) & np.isnan(y.values) & ~(y.below | y.above)
-    return nothing & (t.unreadable | y.unreadable)
-
-
-def _on_text(sheet: Sheet, column: int, rows: np.ndarray) -> list[str]:
-    """Notes on lines of text among the data, and on another name of the column there."""
-    found = np.flatnonzero(rows)
-    if not found.size:
-        return []
-    notes = [f"{count(found.size, 'row')} of text among the data skipped."]
-    titles = [int(row) for row in found if sheet.frame.loc[sheet.frame.index[row]].notna().all()]
-    if titles and sheet.names[column] not in ("", name := sheet.cell(titles[-1], column)):
-        notes.append(
-            f"Below {sheet.place(titles[-1])} the column {sheet.label(column)} is named {name!r}."
-        )
-    return notes
-
-
-def _require_readable(
-    sheet: Sheet, column: int, bad: np.ndarray, inside: np.ndarray, what: str
-) -> list[str]:
-    """A note on the few cells that are not what the column holds.
+def _filled_down(sheet: Sheet, series: int, t: np.ndarray) -> pd.Series:
+    """Labels that stand only in the first row of their series, as in cells that were merged.
 
     Raises:
-      TrajectoryError: if they are many, or stand where the series begins or ends: a series
-        without its end is another series.
+      TrajectoryError: if some are missing among others.
     """
-    rows = np.flatnonzero(inside & sheet.cells(column).notna().to_numpy())
-    wrong = rows[bad[rows]]
-    if not wrong.size:
-        return []
-    shown = ", ".join(
-        f"{sheet.cell(row, column)!r} in {sheet.place(row)}" for row in wrong[:_SHOWN]
-    )
-    shown += ", ..." if wrong.size > _SHOWN else ""
-    cells = f"Column {sheet.label(column)} has {count(wrong.size, 'cell')} without a {what}"
-    at_end = bad[rows[0]] or bad[rows[-1]]
-    if at_end or wrong.size > max(1, _FEW * rows.size):
-        where = "at an end of the series" if at_end else f"among {rows.size}"
-        raise TrajectoryError(
-            f"{cells} {where}: {shown}. Write them as the others, or NA where nothing was measured."
-        )
-    return [f"{cells}, counted as missing ({'first: ' if wrong.size > 1 else ''}{shown})."]
-
-
-def _on_limits(sheet: Sheet, column: int, t: Numbers, limited: np.ndarray) -> str:
-    rows = np.flatnonzero(limited)
-    shown = ", ".join(
-        f"{sheet.cell(row, column)!r} at {t.values[row]:g}" for row in rows[: 2 * _SHOWN]
-    )
-    shown += ", ..." if rows.size > 2 * _SHOWN else ""
-    return (
-        f"{count(rows.size, 'value')} in column {sheet.label(column)} are only limits ({shown}); "
-        "no constant is fitted to them, but a law that contradicts them is less probable."
+    labels = sheet.text(series)
+    empty = (labels.isna() & np.isfinite(t)).to_numpy()
+    starts = np.flatnonzero(labels.notna())
+    if starts.size and not empty[: starts[0]].any() and labels.dropna().is_unique:
+        return labels.ffill()
+    if not empty.any():
+        return labels
+    raise TrajectoryError(
+        f"Column {sheet.label(series)}, which tells the series apart, is empty in "
+        f"{count(int(empty.sum()), 'row')} (first: {sheet.place(int(np.argmax(empty)))}); fill "
+        "these cells."
     )

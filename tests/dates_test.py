@@ -1,0 +1,139 @@
+"""Dates in many forms, decided by the column as a whole or refused."""
+
+import datetime
+
+import numpy as np
+import pytest
+
+from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.tables.files import Contents
+from nsode_jax.tables.table import read_measurements
+
+DAYS = [datetime.datetime(2020, 3, 1 + i) for i in range(12)]
+MONTHS = [datetime.datetime(2019 + i // 12, i % 12 + 1, 1) for i in range(20)]
+DAYS_OF_MONTHS = [(month - MONTHS[0]).days for month in MONTHS]
+
+
+def read(form, moments, name="Date", **options):
+    cells = [date if isinstance(date, str) else date.strftime(form) for date in moments]
+    text = "\n".join([f"{name},y", *(f"{cell},{i * i + 1.5}" for i, cell in enumerate(cells))])
+    return read_measurements(Contents("data.csv", text.encode()), **options)
+
+
+def refusal(*args, **options) -> str:
+    with pytest.raises(TrajectoryError) as caught:
+        read(*args, **options)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m-%d-%y", "%y/%m/%d", "%d.%m.%y", "%y.%m.%d"]
+    + ["%d%m%Y", "%m%d%Y", "%Y%m%d", "%Y%m%d%H%M", "%Y%m%d%H%M%S", "%Y-%m-%d %I:%M:%S %p"],
+)
+def test_days_in_a_row_tell_which_of_day_and_month_is_which(form):
+    got = read(form, DAYS)
+    assert got.trajectories[0].t.tolist() == list(range(12))
+    assert got.names[0] == "Date [days since 2020-03-01]"
+
+
+@pytest.mark.parametrize("form", ["%d/%m/%Y", "%m/%d/%Y", "%Y%m", "%Y-%m"])
+def test_months_in_a_row_likewise(form):
+    assert read(form, MONTHS).trajectories[0].t.tolist() == DAYS_OF_MONTHS
+
+
+def test_dates_that_may_be_days_or_months_are_refused_until_told():
+    message = refusal("%d/%m/%Y", MONTHS[:10])
+    assert "'01/02/2019' in line 3 is 2019-01-02 (month-first) or 2019-02-01 (day-first)" in message
+    assert "--dates month-first or --dates day-first" in message
+    for form, order in (("%d/%m/%Y", "day-first"), ("%m/%d/%Y", "month-first")):
+        got = read(form, MONTHS[:10], dates=order)
+        assert got.trajectories[0].t.tolist() == DAYS_OF_MONTHS[:10]
+        assert read(form, DAYS, dates=order).trajectories[0].t.tolist() == list(range(12))
+    assert "(yyyymm) or 2020-03-01 (yymmdd)" in refusal("%y%m%d", DAYS)
+    assert "day-first or month-first, not 'dmy'" in refusal("%d/%m/%Y", DAYS, dates="dmy")
+
+
+def test_where_readings_begin_elsewhere_only_it_is_noted():
+    hours = [datetime.datetime(2020, 3, 4, hour) for hour in range(12)]
+    got = read("%d/%m/%Y %H:%M", hours)
+    assert got.trajectories[0].t.tolist() == list(range(12)) and "two ways" in got.notes[0]
+
+
+def test_a_window_is_read_as_the_dates_of_the_file():
+    window = {"start": "03/03/2020", "end": "11/03/2020"}
+    assert read("%d/%m/%Y", DAYS, **window).trajectories[0].t.tolist() == [*range(2, 11)]
+    late = [day + datetime.timedelta(19) for day in DAYS]  # The first, 20/03/2020, is no doubt.
+    assert len(read("%d/%m/%Y", late, start="23/03/2020", end="01/04/2020").trajectories[0]) == 9
+    window = {"start": "2020-03-03", "end": "11.03.2020"}
+    assert len(read("%d.%m.%Y", DAYS, **window).trajectories[0]) == 9
+    for window in ({"start": "20200303", "end": "20200311"}, {"start": "2", "end": "2020-03-11"}):
+        assert len(read("%Y%m%d", DAYS, **window).trajectories[0]) == 9
+    assert "neither a number nor a time" in refusal("%d/%m/%Y", DAYS, start="yesterday")
+
+
+def test_numbers_are_dates_only_where_they_can_be_little_else():
+    counts = [str(201801 + i) for i in range(9)]
+    assert read("", counts, "count").names[0] == "count"
+    assert read("", counts, "month").names[0] == "month [days since 2018-01-01]"
+    assert read("", [str(10_000_000 + i) for i in range(9)]).names[0] == "Date"
+    over_a_year = ["201810", "201811", "201812", *(f"20190{i}" for i in range(1, 7))]
+    assert read("", over_a_year, "t").names[0] == "t [days since 2018-10-01]"
+
+
+@pytest.mark.parametrize("power", [0, 3, 6, 9])
+def test_stamps_of_computers(power):
+    got = read("", [f"{1584000000 + 60 * i}{'0' * power}" for i in range(9)], "timestamp")
+    assert got.trajectories[0].t.tolist() == [*range(9)]
+    assert got.names[0] == "timestamp [minutes since 2020-03-12 08:00]"
+
+
+# --- clock times ----------------------------------------------------------------------
+
+HOURS = np.arange(10.0)
+
+
+def test_a_clock_of_twelve_hours():
+    halves = ["AM", "am", "a.m.", "PM", "pm", "p.m.", "PM", "PM", "PM", "PM"]
+    cells = [f"{(9 + i - 1) % 12 + 1}:00{' ' * (i % 2)}{half}" for i, half in enumerate(halves)]
+    assert read("", cells, "clock").trajectories[0].t.tolist() == [*range(9, 19)]
+    assert "'13:00 PM'" in refusal("", [f"{hour}:00 PM" for hour in range(9, 19)])
+
+
+@pytest.mark.parametrize(
+    ("cells", "step"),
+    [
+        ([f"{i // 6} h {i % 6 * 10} min" if i % 6 else f"{i // 6} h" for i in range(12)], 10),
+        ([f"{i // 2}h{30 * (i % 2):02}" for i in range(12)], 30),
+        ([f"{i // 2}h{30 * (i % 2)}m" for i in range(12)], 30),
+        ([f"{i // 2} h{' 30 min' if i % 2 else ''}" for i in range(12)], 30),
+        ([f"{i} days 0 hours" for i in range(12)], 1440),
+        ([f"{i} days 00:00:00" for i in range(12)], 1440),
+        ([f"{i:02}:00.0" for i in range(12)], 1),
+    ],
+)
+def test_durations_with_their_units(cells, step):
+    got = read("", cells, "Time")
+    unit = {"minutes": 1, "hours": 60, "days": 1440}[got.names[0].split("[")[1].rstrip("]")]
+    np.testing.assert_allclose(got.trajectories[0].t * unit, step * np.arange(12))
+
+
+def test_a_window_after_midnight():
+    cells = [f"{(20 + i) % 24}:00:00" for i in range(12)]
+    got = read("", cells, start="22:00:00", end="6:00:00")
+    assert got.trajectories[0].t.tolist() == [*range(22, 31)]
+
+
+@pytest.mark.parametrize(
+    ("header", "cells", "t"),
+    [
+        ("Date,Time", [f"{1 + i}/03/2020,12:{i:02}:00" for i in range(9)], 1441 / 1440),
+        ("Time,Date", [f"12:{i:02}:00,{1 + i}/03/2020" for i in range(9)], 1441 / 1440),
+        ("Day,Time", [f"{1 + i},{20 - i}:00:00" for i in range(9)], 23 / 24),
+    ],
+)
+def test_days_beside_clock_times(header, cells, t):
+    text = "\n".join([f"{header},y", *(f"{cell},{i * i}" for i, cell in enumerate(cells))])
+    got = read_measurements(Contents("data.csv", text.encode())).trajectories[0]
+    np.testing.assert_allclose(got.t - got.t[0], t * np.arange(9), atol=1e-9)
+    assert got.y.tolist() == [i * i for i in range(9)]
