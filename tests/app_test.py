@@ -212,7 +212,7 @@ def test_from_a_file_to_a_moved_constant(browser):
     before = [source for source, _ in browser.pictures()]
     browser.slide("c1", 0.8)
     until(lambda: "R² = 0.999" not in browser.text(".law"))
-    browser.caption("The data and the solution of law 1, moved")
+    browser.caption("The data and the solution of candidate 1, moved")
     until(lambda: all(source not in before for source, _ in browser.pictures()))
     browser.shot("wide")
     browser.press("As fitted")
@@ -220,7 +220,7 @@ def test_from_a_file_to_a_moved_constant(browser):
 
     # Another law.
     browser.choose(2)
-    browser.caption("The data and the solution of law 2")
+    browser.caption("The data and the solution of candidate 2")
     browser.press("Report")
     browser.press("Report, pictures and numbers (ZIP)")
     with zipfile.ZipFile(browser.downloaded("yeast_growth_law.zip")) as files:

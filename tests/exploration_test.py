@@ -44,8 +44,8 @@ def test_a_law_as_it_was_fitted():
     assert seen.latex().startswith(r"\frac{dy}{dt} = ")
     assert "def vector_field(t, y, args=None):" in seen.python()
     (fit, first), (law, _) = pictures(seen)
-    assert fit == "The data and the solution of law 1" and first.rstrip().endswith("</svg>")
-    assert law.startswith("f(y) of law 1")
+    assert fit == "The data and the solution of candidate 1" and first.rstrip().endswith("</svg>")
+    assert law.startswith("f(y) of candidate 1")
 
 
 def test_sliders_reach_to_either_side():
@@ -65,7 +65,7 @@ def test_everything_follows_a_moved_constant():
     assert seen.shown.best.expression.constants == (1.2, -0.3, 2.0)
     assert seen.shown.best.r2 < 0.9 and seen.law_html() != before
     assert "1.2,  # c0" in seen.python() and "1.2" in seen.latex()
-    assert next(pictures(seen))[0] == "The data and the solution of law 1, moved"
+    assert next(pictures(seen))[0] == "The data and the solution of candidate 1, moved"
     # Errors are those of the fit.
     assert seen.details_html() == details
     seen.reset()

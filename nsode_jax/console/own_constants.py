@@ -122,8 +122,31 @@ def chosen(options: argparse.Namespace) -> dict[str, object]:
     return given | ({"shared": ", ".join(options.shared)} if options.shared else {})
 
 
+def _require_form(options: argparse.Namespace) -> None:
+    """Refuses a form that cannot be read, and bounds and shared constants that it has not."""
+    if options.form is None:
+        return
+    from nsode_jax.fitting.bounds import Bounds
+    from nsode_jax.selection.named_formula import NamedFormula
+
+    try:
+        names = NamedFormula.parse(options.form).names
+    except ValueError as error:
+        raise InputError(f"argument --form: {error}") from None
+    try:
+        Bounds.of(options.bounds, names)
+    except ValueError as error:
+        raise InputError(f"argument --bounds: {error}") from None
+    if unknown := [name for name in options.shared if name not in names]:
+        raise InputError(
+            f"argument --shared: the form has the constants {', '.join(names)}; there is no "
+            f"{', '.join(unknown)}"
+        )
+
+
 def _refuse(options: argparse.Namespace) -> None:
     require_one_quantity(options, "--constants own" if options.form is None else "--form")
+    _require_form(options)
     refuse(
         {
             "--try": bool(options.laws),

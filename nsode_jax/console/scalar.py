@@ -56,7 +56,7 @@ def read_input(options: argparse.Namespace) -> Measurements:
 
 
 def require_laws(options: argparse.Namespace) -> None:
-    """Refuses laws of one's own that cannot be read, and tables of them.
+    """Refuses laws of one's own that cannot be read, parts of them, and tables.
 
     Raises:
       InputError: naming the law or the table and what is wrong with it.
@@ -74,7 +74,14 @@ def require_laws(options: argparse.Namespace) -> None:
         try:
             Expression.from_infix(text)
         except ExpressionError as error:
-            raise InputError(f"argument --try: {text!r} is no law: {error}") from None
+            raise InputError(f"argument --try: {error}") from None
+    if options.known is not None:
+        from nsode_jax.fitting.frame import Frame
+
+        try:
+            Frame.of(options.known)
+        except ValueError as error:
+            raise InputError(f"argument --known: {error}") from None
 
 
 def read_several(options: argparse.Namespace, asked: str) -> Measurements:
