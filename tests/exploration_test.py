@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 from observing import PREY, discovered, logistic_discovery, plate_discovery, prey_discovery
 from scipy.integrate import solve_ivp
 
+from nsode_jax.discovery.own_constants import discover_own_constants
 from nsode_jax.dynamics.system import System
 from nsode_jax.reporting.exploration import START
 from nsode_jax.reporting.form_exploration import FormExploration
@@ -165,6 +166,17 @@ def test_constants_of_each_series(plate):
     ):
         assert words in details, words
     assert seen.latex() == r"\frac{dy}{dt} = r y \left(1 - \frac{y}{K}\right)"
+
+
+def test_one_series_is_not_compared_with_itself(plate):
+    series = plate.trajectories[0]
+    alone = discover_own_constants(series.t, series.y, law=plate.best.formula.text)
+    seen = FormExploration(alone)
+    assert len(seen.pictures_html()) == 1
+    details = seen.details_html()
+    assert "95% interval" in details
+    assert not any(words in seen.law_html() + details for words in ("median", "series", "shared"))
+    assert "R²: 0.99" in str(alone)
 
 
 def test_the_program_of_many_series_solves_each(plate):

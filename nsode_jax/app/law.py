@@ -47,8 +47,9 @@ class LawCards:
         self._busy = self._again = False
         self._labels: dict[str, ui.label] = {}
         self._shown_pictures: list[ui.html] = []
-        with ui.card().classes("w-full"):
+        with ui.card().classes("w-full") as candidates:
             self._candidates()
+        candidates.set_visibility(len(self._table.rows) > 1)  # A given form has no rivals.
         with ui.card().classes("w-full"):
             self._law = ui.html("", sanitize=False).classes("blocks law")
             self._pictures = ui.element("div")

@@ -156,7 +156,9 @@ def _refuse(options: argparse.Namespace) -> None:
             "--samples": options.samples is not None,
             **of_systems(options),
         },
-        "is for one law with common constants",
+        "is for one law with common constants"
+        if options.form is None
+        else "does not go with --form",
     )
     if options.form is not None:
         refuse(

@@ -329,7 +329,10 @@ def best_form_text(found: FormResult) -> str:
         meaning = f"  [{meanings[compared.name]}]" if compared.name in meanings else ""
         shared = ", the same in all series" if compared.name in best.shared else ""
         lines.append(f"  {compared}{shared}{meaning}")
-    rest = [f"R²: median {r2_text(float(np.median(best.r2)))}, least {r2_text(best.r2.min())}"]
+    least = r2_text(best.r2.min())
+    rest = [f"R²: median {r2_text(float(np.median(best.r2)))}, least {least}"]
+    if len(found.labels) == 1:
+        rest = [f"R²: {least}"]
     if not math.isnan(best.goodness_of_fit):
         rest.append(f"goodness of fit {probability_text(best.goodness_of_fit)}")
     if found.unexplained:

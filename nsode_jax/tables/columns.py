@@ -103,7 +103,9 @@ def _choose_time(
 ) -> tuple[int, list[str]]:
     """The column of times among the free ones, and notes on the choice."""
     if not free:
-        raise TrajectoryError("All columns are taken for values; none is left for the times.")
+        raise TrajectoryError(
+            "All columns are taken for values and none is left for the times; name fewer (--value)."
+        )
     needed = 1 if has_value else 2
     named = [c for c in free if _NAMED_AS_TIME.fullmatch(sheet.names[c]) and kinds[c] != "date"]
     dated = sorted(

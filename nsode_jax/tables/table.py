@@ -187,8 +187,8 @@ def _read_times(
         for bound, number in zip(bounds, numbers):
             if number is None:
                 raise TrajectoryError(
-                    f"The window is from {bound!r}, but the times in column "
-                    f"{sheet.label(column)} are numbers."
+                    f"{bound!r} is no end of a window (--from, --to): the times in column "
+                    f"{sheet.label(column)} are numbers; give a number."
                 )
             places.append(number)
         name = f"{name} [{known.unit}]" if known.unit else name
