@@ -339,7 +339,7 @@ def test_marks_that_can_be_read_in_two_ways(browser, tmp_path):
     browser.see(".problem", "can be read in two ways", "“decimal mark” ','", "“mark of thousands”")
     until(lambda: browser.all(".decimal")[0].is_displayed())
     browser.all(".decimal")[0].click()
-    browser.press(",")
+    browser.press("comma ,")
     browser.see(".read", "20 points of y over t from 100 to 119")
     browser.shot("marks")
 

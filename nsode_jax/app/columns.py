@@ -23,6 +23,7 @@ _MORE = "errors, inputs, window, what is known of the law"
 _ALWAYS_SHOWN = ("--time", "--value", "--series", "--replicates", "--constants own")
 
 _AS_FOUND = "as found"
+_MARKS = {".": "point .", ",": "comma ,", "'": "apostrophe '", " ": "space"}
 
 
 def say_what_is_wrong(message: str) -> None:
@@ -133,7 +134,7 @@ class ColumnsCard:
 
     def _mark(self, field: str, option: str, marks: str) -> None:
         ui.select(
-            {"": _AS_FOUND, **{mark: "space" if mark == " " else mark for mark in marks}},
+            {"": _AS_FOUND, **{mark: _MARKS[mark] for mark in marks}},
             label=CONTROLS[option],
             value=getattr(self.asked, field),
             on_change=lambda e: self._choose(**{field: e.value}),

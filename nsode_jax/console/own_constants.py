@@ -45,6 +45,7 @@ def run(options: argparse.Namespace) -> int:
     progress("loading")
     from nsode_jax.discovery.pipeline import DiscoveryError
     from nsode_jax.modeling.pretrained import WeightsError
+    from nsode_jax.reporting.certainty import certainty_text
     from nsode_jax.reporting.report_own_constants import write_report
 
     try:
@@ -58,6 +59,8 @@ def run(options: argparse.Namespace) -> int:
     finally:
         progress.end_line()
     print(f"\n{found.text(options.candidates)}")
+    if found.tried and (sure := certainty_text(found)):  # Of a given form nothing was compared.
+        print(remark("how sure", sure))
     for note in found.notes:
         if note not in read.notes:
             print(remark("note", note))

@@ -132,10 +132,13 @@ def find(
 
 
 def _print(found: SystemDiscovery, already_said: Sequence[str], rows: int) -> None:
+    from nsode_jax.reporting.certainty import certainty_text
     from nsode_jax.reporting.system_text import system_text, table_text
     from nsode_jax.results.system_analysis import residual_remarks
 
     print(f"\n{table_text(found, rows)}\n\n{system_text(found)}")
+    if sure := certainty_text(found):
+        print(remark("how sure", sure))
     for name, residuals in residual_remarks(found):
         if residuals.warns:
             print(remark("note", f"{name}: {residuals.text}"))

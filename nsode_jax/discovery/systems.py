@@ -158,7 +158,8 @@ def _searched(
         search.add(_drafts(search.data, forms, work, restriction, progress))
         if best is not None and search.foremost(best):
             break
-        progress("fitting laws of your own", 0.0)
+        if tried:
+            progress("fitting whole systems", 0.0)
         unsolved = {each.text for each in tried if not search.try_own(each.drafts(forms))}
         ranked = search.run(progress)
         if not ranked or not left:
