@@ -40,7 +40,9 @@ class ColumnsCard:
       asked: what is chosen.
     """
 
-    def __init__(self, table: Table, asked: Asked, changed: Changed, start: Callable[[], None]):
+    def __init__(
+        self, table: Table, asked: Asked, changed: Changed, start: Callable[[], Awaitable[None]]
+    ):
         """
         Args:
           table: the file.

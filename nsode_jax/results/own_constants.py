@@ -74,7 +74,7 @@ class Comparison:
         return f"{spread}; one value for all is possible: {mean} (p = {self.p_value:.2g})"
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class FormCandidate:
     """A form of law with the constants of every series, in the data's units.
 
@@ -195,6 +195,9 @@ class FormCandidate:
     def __str__(self) -> str:
         head = f"dy/dt = {self.formula.text}"
         return f"{head}  ({self.name})" if self.name else head
+
+    def __repr__(self) -> str:
+        return f"<FormCandidate: {self}, probability {probability_text(self.probability)}>"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
