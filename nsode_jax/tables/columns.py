@@ -88,7 +88,8 @@ def choose_columns(
         if len(usable) > 2 or sum(map(bool, sheet.names)) > 2 + len(taken):
             notes.append(
                 f"The file has more than two columns; {sheet.label(chosen_time)} was taken as the "
-                f"time and {sheet.label(chosen[0])} as the value."
+                f"time and {sheet.label(chosen[0])} as the value; choose others with --time and "
+                "--value."
             )
     return Choice(chosen_time, tuple(chosen), hidden[0] if hidden else None, tuple(notes))
 
