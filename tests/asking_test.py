@@ -51,7 +51,7 @@ def test_several_columns_are_quantities_or_replicates():
     quantities = read.read(coupled)
     assert isinstance(quantities, Quantities)
     assert quantities.names == ("a", "b") and quantities.values[0].shape == (20, 2)
-    assert what_was_read(quantities) == "20 points of a, b over t"
+    assert what_was_read(quantities) == "20 points of a, b over t from 0 to 19"
     assert time_and_value(quantities) == ("t", "y")
     replicates = read.read(Asked("t", ("a", "b"), replicates=True))
     assert replicates.labels == ("a", "b")
@@ -123,7 +123,7 @@ def test_inputs_and_options_of_systems_are_read():
     driven = read.read(Asked("t", ("a",), inputs=("b", "c"), second_order=True))
     assert driven.names == ("a",) and driven.input_names == ("b", "c")
     assert driven.values[0].shape == (20, 1) and driven.inputs[0].shape == (20, 2)
-    assert what_was_read(driven) == "20 points of a over t, with the inputs b, c"
+    assert what_was_read(driven) == "20 points of a over t from 0 to 19, with the inputs b, c"
     own = Asked("t", ("a", "b"), replicates=True, own_constants=True)
     assert read.read(own).labels == ("a", "b")
     assert command_of(own.options("x")).__name__.endswith("own_constants")

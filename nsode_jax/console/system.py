@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from nsode_jax.console.arguments import PROGRAM, InputError, refuse
 from nsode_jax.console.output import Output, output_of, write
+from nsode_jax.console.scalar import count_and_span
 from nsode_jax.console.terminal import Progress, remark
 from nsode_jax.dynamics.trajectory import count
 from nsode_jax.search.effort import SOURCES
@@ -77,12 +78,11 @@ def _listed(names: str | None) -> list[str]:
 
 
 def what_was_read(read: Quantities) -> str:
-    """Points and names in a line."""
-    points = count(sum(t.size for t in read.times), "point")
-    runs = f", {len(read.times)} series" if len(read.times) > 1 else ""
+    """Points, names and times in a line."""
+    points = count_and_span(read.times, ", ".join(read.names), read.time_name)
     inputs = f", with the input{'s' * (len(read.input_names) > 1)} " if read.input_names else ""
     listed = inputs + ", ".join(read.input_names)
-    return f"{points} of {', '.join(read.names)} over {read.time_name}{runs}{listed}"
+    return points + listed
 
 
 def _discover(read: Quantities, options: argparse.Namespace) -> SystemDiscovery | None:
