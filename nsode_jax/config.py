@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import importlib.resources
+import re
 import runpy
 import sys
 from collections.abc import Callable, Sequence
@@ -124,26 +126,35 @@ def load(name_or_path: str | Path) -> Config:
 def flags_parser(program: str) -> Callable[[Sequence[str]], list[str]]:
     """A parser of flags for `absl.app.run` that refuses bad ones in one line.
 
-    A missing config file, an unknown field or a value of the wrong type end the
+    A missing config, an unknown field or a value of the wrong type end the
     program with exit code 2; absl and ml_collections would print a traceback.
     """
+    there = f"give --config, a file or one of {', '.join(shipped())}"
+    flags.register_validator("config", lambda config: config is not None, message=there)
 
     def parse(argv: Sequence[str]) -> list[str]:
         try:
             rest = flags.FLAGS(_with_config_found(argv))
             flags.FLAGS.config["generation"]  # One that could not be loaded shows only here.
             return rest
-        except AttributeError as error:
-            field = str(error).strip("\"'")
-            message = f"the config has no field {field}"
+        except (AttributeError, KeyError) as error:
+            message = _unknown_field(re.findall(r"\w+", str(error))[0])  # Its name comes first.
         except (flags.Error, OSError, TypeError, ValueError) as error:
             # Of a file that cannot be loaded, the last line tells why.
             lines = str(error).splitlines()
             message = lines[-1 if "loading config file" in str(error) else 0].strip()
+            message = message.removeprefix("flag --config=None: ")
         print(f"{program}: error: {message}", file=sys.stderr)
         raise SystemExit(2)
 
     return parse
+
+
+def _unknown_field(field: str) -> str:
+    """What to say of a field or a section that there is not."""
+    known = [f.name for section in _SECTIONS.values() for f in dataclasses.fields(section)]
+    near = difflib.get_close_matches(field, [*_SECTIONS, *known], n=1)
+    return f"the config has no field {field}" + (f"; did you mean {near[0]}?" if near else "")
 
 
 def _with_config_found(argv: Sequence[str]) -> list[str]:

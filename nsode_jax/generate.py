@@ -120,7 +120,6 @@ def run() -> None:
     """Entry point: parses flags and calls `main`."""
     from nsode_jax.config import flags_parser
 
-    flags.mark_flags_as_required(["config"])
     try:
         app.run(main, flags_parser=flags_parser("nsode_jax.generate"))
     except MissingExtra as error:

@@ -151,6 +151,21 @@ class Browser:
 
         until(ticked)
 
+    def unfold(self):
+        """Opens what is folded away."""
+        until(lambda: self.all(".more .q-item"))[0].click()
+
+    def write(self, field, words):
+        """Writes on in a line."""
+
+        def written():
+            line = self.all(f".{field} input")[0]
+            self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", line)
+            line.send_keys(words)
+            return True
+
+        until(written)
+
     def upload(self, path):
         self.find("input[type=file]").send_keys(str(path))
 
@@ -212,7 +227,7 @@ def test_from_a_file_to_a_moved_constant(browser):
     before = [source for source, _ in browser.pictures()]
     browser.slide("c1", 0.8)
     until(lambda: "R² = 0.999" not in browser.text(".law"))
-    browser.caption("The data and the solution of law 1, moved")
+    browser.caption("The data and the solution of candidate 1, moved")
     until(lambda: all(source not in before for source, _ in browser.pictures()))
     browser.shot("wide")
     browser.press("As fitted")
@@ -220,7 +235,7 @@ def test_from_a_file_to_a_moved_constant(browser):
 
     # Another law.
     browser.choose(2)
-    browser.caption("The data and the solution of law 2")
+    browser.caption("The data and the solution of candidate 2")
     browser.press("Report")
     browser.press("Report, pictures and numbers (ZIP)")
     with zipfile.ZipFile(browser.downloaded("yeast_growth_law.zip")) as files:
@@ -292,6 +307,41 @@ def test_many_series_have_constants_of_their_own(browser, tmp_path):
     with zipfile.ZipFile(browser.downloaded("plate_law.zip")) as files:
         assert "constants.csv" in files.namelist()
     browser.shot("plate")
+
+
+def test_a_form_that_is_known_is_fitted_in_a_window(browser):
+    browser.open()
+    browser.upload(ROOT / "examples" / "yeast_growth.csv")
+    browser.see(".read", "19 points")
+    browser.unfold()
+    browser.write("form", "r*y*(1 - y/K")
+    browser.see(".problem", "“known form”: cannot read the formula 'r*y*(1 - y/K'")
+    browser.write("form", ")")
+    until(lambda: not browser.all(".problem"))
+    browser.write("end", "15")
+    browser.write("bounds", "0 < r < 0.5")
+    browser.press("Fit the form")  # What was just written counts.
+    browser.see(".details", "r is pressed against its bound")
+    browser.see(".more", "to 15, form r*y*(1 - y/K)")
+    until(lambda: len(browser.pictures()) == 1)
+    browser.caption("The data and the solution")
+    browser.press("Report")
+    browser.see(".command", "nsode-discover yeast_growth.csv", "--to=15", "--bounds=0 < r < 0.5")
+    browser.shot("form")
+
+
+def test_marks_that_can_be_read_in_two_ways(browser, tmp_path):
+    marks = tmp_path / "marks.csv"
+    marks.write_text("t;y\n" + "".join(f"{t};1,{t:03d}\n" for t in range(100, 120)))
+    browser.open()
+    browser.upload(marks)
+    # The message opens the fold with the controls that it names.
+    browser.see(".problem", "can be read in two ways", "“decimal mark” ','", "“mark of thousands”")
+    until(lambda: browser.all(".decimal")[0].is_displayed())
+    browser.all(".decimal")[0].click()
+    browser.press("comma ,")
+    browser.see(".read", "20 points of y over t from 100 to 119")
+    browser.shot("marks")
 
 
 def test_positions_and_what_does_not_go_together(browser, tmp_path):

@@ -51,7 +51,7 @@ def test_several_columns_are_quantities_or_replicates():
     quantities = read.read(coupled)
     assert isinstance(quantities, Quantities)
     assert quantities.names == ("a", "b") and quantities.values[0].shape == (20, 2)
-    assert what_was_read(quantities) == "20 points of a, b over t"
+    assert what_was_read(quantities) == "20 points of a, b over t from 0 to 19"
     assert time_and_value(quantities) == ("t", "y")
     replicates = read.read(Asked("t", ("a", "b"), replicates=True))
     assert replicates.labels == ("a", "b")
@@ -95,8 +95,25 @@ def test_what_is_asked_is_what_the_command_is_asked():
     given = "x --time t --value a,b --replicates --constants own --sigma c --effort fast".split()
     assert asked.options("x") == parse(given)
     assert parse(shlex.split(asked.command("x"))[1:]) == asked.options("x")
+    asked = Asked(
+        "t", ("a",), sigma="0.05", start="2.5", end="-1", decimal=",", thousands=" ", robust=True,
+        zero_at_zero=True, tried="-0.1*y", known="0.5*y*(1 - ?)",
+    )  # fmt: skip
+    given = (
+        "x --time t --value a --sigma 0.05 --from 2.5 --to=-1 --decimal , --thousands".split()
+        + [" ", "--robust", "--zero-at-zero", "--try", "-0.1*y", "--known", "0.5*y*(1 - ?)"]
+    )
+    assert asked.options("x") == parse(given)
+    assert parse(shlex.split(asked.command("x"))[1:]) == asked.options("x")
+    asked = Asked(
+        "t", ("a",), "w", own_constants=True, form="r*y*(1 - y/K)", bounds="0 < r < 5", shared="K",
+        effort="fast",
+    )  # fmt: skip
+    given = "x --time t --value a --series w --constants own --shared K --form".split()
+    # Of a form that is known nothing is searched.
+    assert asked.options("x") == parse([*given, "r*y*(1 - y/K)", "--bounds", "0 < r < 5"])
     # What does not show is not asked for.
-    alone = Asked("t", ("a",), replicates=True, own_constants=True)
+    alone = Asked("t", ("a",), replicates=True, own_constants=True, shared="K", bounds="K > 0")
     assert alone.options("x") == parse(["x", "--time", "t", "--value", "a"])
     assert Asked("--time", ("-x",)).options("x").value == "-x"
 
@@ -106,7 +123,7 @@ def test_inputs_and_options_of_systems_are_read():
     driven = read.read(Asked("t", ("a",), inputs=("b", "c"), second_order=True))
     assert driven.names == ("a",) and driven.input_names == ("b", "c")
     assert driven.values[0].shape == (20, 1) and driven.inputs[0].shape == (20, 2)
-    assert what_was_read(driven) == "20 points of a over t, with the inputs b, c"
+    assert what_was_read(driven) == "20 points of a over t from 0 to 19, with the inputs b, c"
     own = Asked("t", ("a", "b"), replicates=True, own_constants=True)
     assert read.read(own).labels == ("a", "b")
     assert command_of(own.options("x")).__name__.endswith("own_constants")
@@ -123,6 +140,20 @@ def test_inputs_and_options_of_systems_are_read():
         Asked("t", (), explicit_time=True),
         Asked("t", ("a", "b"), replicates=True, own_constants=True, second_order=True),
         Asked("t", ("a", "b"), series="well", own_constants=True),
+        Asked("t", ("a", "b"), known="-0.1*y"),
+        Asked("t", ("a", "b"), form="r*y"),
+        Asked("t", ("a", "b"), replicates=True, form="r*y"),
+        Asked("t", ("a", "b"), replicates=True, own_constants=True, robust=True),
+        Asked("t", ("a",), form="r*y", known="-0.1*y"),
+        Asked("t", ("a",), form="r*y", zero_at_zero=True),
+        Asked("t", ("a",), form="r*y", bounds="K > 0"),
+        Asked("t", ("a",), form="r*y +"),
+        Asked("t", ("a",), known="y*(1 - ?"),
+        Asked("t", ("a",), tried="r*y"),
+        Asked("t", ("a",), sigma="-1"),
+        Asked("t", ("a",), sigma="one"),
+        Asked("t", ("a",), start="18"),
+        Asked("t", ("a",), end="noon"),
     ],
 )
 def test_what_does_not_go_together_is_answered_as_by_the_command(
@@ -138,6 +169,15 @@ def test_what_does_not_go_together_is_answered_as_by_the_command(
         table(text).read(asked)
     assert str(raised.value) == said.rstrip("\n")
     assert "--" not in in_words_of_the_page(str(raised.value))
+
+
+def test_what_is_no_option_of_the_command_is_answered_in_the_words_of_the_page():
+    read = table("\n".join(["t,a,b,c", *LINES]))
+    with pytest.raises(InputError) as raised:
+        read.read(Asked("t", ("a",), form="r*y", bounds="r"))
+    said = in_words_of_the_page(str(raised.value))
+    assert said == "“bounds of constants”: 'r' is no bound such as K > 0 or 0 < r < 5"
+    assert read.ends(Asked("t")) == ("0", "19") and read.ends(Asked()) == ("", "")
 
 
 def test_options_have_the_names_of_their_controls():

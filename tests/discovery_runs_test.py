@@ -31,7 +31,7 @@ def with_gap(column, rows):
         (T, [[1.0, 2.0], [1.0]], {}, "columns of numbers of one length"),
         (T, {"x": 1}, {}, "columns of numbers of one length"),
         (T, np.ones((30, 2)) * [[1.0, 2.0]], {}, "y1: The values are constant"),
-        (T, np.repeat(WAVES, 3, axis=1)[:, :5], {}, "5 quantities; a system has 4 at most"),
+        (T, np.repeat(WAVES, 3, axis=1)[:, :5], {}, "5 quantities, and a system has 4 at most"),
         (T[:5], WAVES[:5], {}, "y1: Only 5 usable points; at least 8"),
         (T, with_gap(WAVES, slice(3, None)), {}, "y1: Only 3 usable points"),
         (0 * T, WAVES, {}, "y1: All times are the same"),

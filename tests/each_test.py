@@ -138,7 +138,7 @@ def test_other_options_are_noticed(tmp_path, monkeypatch, changed):
         (["--explicit-time"], "--explicit-time does not go with --each"),
         (["--constants", "own"], "--constants own does not go with --each"),
         (["--value", "t,y"], "--each is for one quantity"),
-        (["--try", "0.5*("], "'0.5*(' is no law"),
+        (["--try", "0.5*("], "'0.5*(': the formula ends too early"),
         ([], "--each takes several series"),
     ],
 )

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 from observing import PREY, discovered, logistic_discovery, plate_discovery, prey_discovery
 from scipy.integrate import solve_ivp
 
+from nsode_jax.discovery.own_constants import discover_own_constants
 from nsode_jax.dynamics.system import System
 from nsode_jax.reporting.exploration import START
 from nsode_jax.reporting.form_exploration import FormExploration
@@ -44,8 +45,8 @@ def test_a_law_as_it_was_fitted():
     assert seen.latex().startswith(r"\frac{dy}{dt} = ")
     assert "def vector_field(t, y, args=None):" in seen.python()
     (fit, first), (law, _) = pictures(seen)
-    assert fit == "The data and the solution of law 1" and first.rstrip().endswith("</svg>")
-    assert law.startswith("f(y) of law 1")
+    assert fit == "The data and the solution of candidate 1" and first.rstrip().endswith("</svg>")
+    assert law.startswith("f(y) of candidate 1")
 
 
 def test_sliders_reach_to_either_side():
@@ -65,7 +66,7 @@ def test_everything_follows_a_moved_constant():
     assert seen.shown.best.expression.constants == (1.2, -0.3, 2.0)
     assert seen.shown.best.r2 < 0.9 and seen.law_html() != before
     assert "1.2,  # c0" in seen.python() and "1.2" in seen.latex()
-    assert next(pictures(seen))[0] == "The data and the solution of law 1, moved"
+    assert next(pictures(seen))[0] == "The data and the solution of candidate 1, moved"
     # Errors are those of the fit.
     assert seen.details_html() == details
     seen.reset()
@@ -165,6 +166,17 @@ def test_constants_of_each_series(plate):
     ):
         assert words in details, words
     assert seen.latex() == r"\frac{dy}{dt} = r y \left(1 - \frac{y}{K}\right)"
+
+
+def test_one_series_is_not_compared_with_itself(plate):
+    series = plate.trajectories[0]
+    alone = discover_own_constants(series.t, series.y, law=plate.best.formula.text)
+    seen = FormExploration(alone)
+    assert len(seen.pictures_html()) == 1
+    details = seen.details_html()
+    assert "95% interval" in details
+    assert not any(words in seen.law_html() + details for words in ("median", "series", "shared"))
+    assert "R²: 0.99" in str(alone)
 
 
 def test_the_program_of_many_series_solves_each(plate):

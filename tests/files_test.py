@@ -53,7 +53,7 @@ def test_the_extra_is_named(tmp_path, monkeypatch):
     path = tmp_path / "data.xlsx"
     path.write_bytes(b"PK\x03\x04")
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    assert "pip install 'nsode-jax[excel]'" in refusal(path)
+    assert "pip install 'nsode_jax[excel]'" in refusal(path)
     original = builtins.__import__
 
     def without(name, *args, **kwargs):

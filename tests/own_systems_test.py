@@ -49,9 +49,9 @@ def test_thresholds_are_found_at_the_size_of_the_data():
     [
         ("a*prey", "has 1 equations for prey, hunters; put ; between them"),
         ("prey; hunters; 1", "has 3 equations"),
-        ("prey +; hunters", "'prey \\+' is no law: .*ends too early"),
-        ("prey; f(hunters)", "'f\\(hunters\\)' is no law"),
-        ("prey; __import__('os')", "is no law"),
+        ("prey +; hunters", "'prey \\+': the formula ends too early"),
+        ("prey; f(hunters)", "'f\\(hunters\\)': 'f' is no function at 1"),
+        ("prey; __import__('os')", "unexpected character"),
     ],
 )
 def test_what_is_no_system_is_refused(text, message):

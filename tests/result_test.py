@@ -147,6 +147,12 @@ class TestDiscovery:
         assert str(Discovery.load(tmp_path / "law.json")) == str(self.FOUND)
 
 
+def test_a_law_is_shown_as_a_line():
+    law = candidate("0.5321456*y", [0.0034], probability=0.75)
+    assert str(law) == "dy/dt = 0.5321*y"
+    assert repr(law) == "<Candidate: dy/dt = 0.5321*y, probability 75.0%>"
+
+
 def test_a_law_is_called_by_its_name():
     law = Candidate(
         Expression.from_infix("0.5*y - 0.001*y**2"),

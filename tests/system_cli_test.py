@@ -37,7 +37,7 @@ def calls(monkeypatch, tmp_path, found):
 def test_a_picture_is_drawn_where_one_is(calls, capsys, tmp_path, found):
     assert main(["data.csv", "--value", "prey,hunters"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("30 points of prey, hunters over t\n")
+    assert out.startswith("30 points of prey, hunters over t from ")
     assert str(found.best) in out and "note: The fit was checked." in out
     assert "(centre; eigenvalues" in out
     assert out.endswith("picture: data_law.png\n")

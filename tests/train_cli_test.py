@@ -26,6 +26,8 @@ def train(*arguments, cwd=ROOT):
         (["--config.training.data_dir={folder}/none"], "no data set nsode/smoke in"),
         (["--config.training.schedule=never"], "schedule must be 'constant' or 'cosine'"),
         (["--config.model.patch_size=7"], "patch_size 7 does not divide"),
+        (["--config.training.batchsize=7"], "no field batchsize; did you mean batch_size?"),
+        (["--config.trainin.batch_size=7"], "no field trainin; did you mean training?"),
     ],
 )
 def test_refusals_are_one_line(overrides, message, tmp_path):
@@ -35,6 +37,12 @@ def test_refusals_are_one_line(overrides, message, tmp_path):
     assert run.returncode == 2
     assert message in run.stderr
     assert "Traceback" not in run.stderr
+
+
+def test_without_a_config_those_that_ship_are_named():
+    run = train()
+    assert run.returncode == 2 and run.stderr.count("\n") == 1
+    assert "give --config, a file or one of base, paper, small, smoke, systems" in run.stderr
 
 
 def test_a_run_lives_in_a_folder_named_after_its_config(smoke_config, tmp_path):

@@ -29,11 +29,11 @@ def test_a_slider_moves_the_law(ipywidgets):
     before = html_of(widget)
     widget.sliders["c0"].value = 1.2
     assert "R² = 0.999" not in html_of(widget)
-    assert "law 1, moved" in html_of(widget)
+    assert "candidate 1, moved" in html_of(widget)
     (reset,) = [part for part in widget.children if isinstance(part, ipywidgets.Button)]
     reset.click()
     assert widget.sliders["c0"].value == pytest.approx(0.9)
-    assert "law 1, moved" not in html_of(widget)
+    assert "candidate 1, moved" not in html_of(widget)
     assert len(html_of(widget)) == pytest.approx(len(before), rel=0.01)
 
 
@@ -41,7 +41,7 @@ def test_another_law_has_other_sliders(ipywidgets):
     widget = logistic_discovery().explore()
     widget.chooser.value = 1
     assert list(widget.sliders) == ["c0", "y0"]
-    assert "law 2" in html_of(widget)
+    assert "candidate 2" in html_of(widget)
 
 
 def test_a_system(ipywidgets):

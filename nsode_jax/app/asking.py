@@ -44,8 +44,19 @@ CONTROLS = {
     "--constants own": "constants of its own in each series",
     "--input": "measured inputs",
     "--sigma": "errors of measurement",
+    "--from": "first time to use",
+    "--to": "last time to use",
+    "--decimal": "decimal mark",
+    "--thousands": "mark of thousands",
     "--explicit-time": "laws may depend on the time",
     "--order 2": "second order",
+    "--robust": "outliers count less",
+    "--zero-at-zero": "nothing comes from nothing",
+    "--try": "a law to try",
+    "--known": "known part",
+    "--form": "known form",
+    "--bounds": "bounds of constants",
+    "--shared": "shared constants",
 }
 """What the options of the command are called on the page."""
 
@@ -66,9 +77,21 @@ class Asked:
       own_constants: whether each of several series has constants of its own.
       inputs: keys of the columns of measured inputs.
       errors: keys of the columns of standard deviations: one for all values, or one for each.
+      sigma: one standard deviation for all values, where there is no such column.
+      start, end: first and last time to use.
+      decimal, thousands: marks in the numbers, where they can be read in two ways.
       explicit_time: whether laws may depend on the time.
       second_order: whether positions are measured, whose accelerations have laws.
+      robust: whether values far from the law count less.
+      zero_at_zero: whether f(0) must be 0.
+      tried: a law to be tried too.
+      known: a part of the law, or the law with a gap.
+      form: the law but for the values of its constants; nothing is searched then.
+      bounds: where the constants of the form may be.
+      shared: which of its constants are the same in all series that have their own.
       effort: how hard to search.
+
+    All but `effort` that is text is as it was written; empty, it is not asked for.
     """
 
     time: str | None = None
@@ -78,8 +101,20 @@ class Asked:
     own_constants: bool = False
     inputs: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
+    sigma: str = ""
+    start: str = ""
+    end: str = ""
+    decimal: str = ""
+    thousands: str = ""
     explicit_time: bool = False
     second_order: bool = False
+    robust: bool = False
+    zero_at_zero: bool = False
+    tried: str = ""
+    known: str = ""
+    form: str = ""
+    bounds: str = ""
+    shared: str = ""
     effort: str = "default"
 
     @property
@@ -97,6 +132,11 @@ class Asked:
         """Whether there may be several series of one law."""
         return self.series is not None or self.has_columns_of_series
 
+    @property
+    def has_own_constants(self) -> bool:
+        """Whether each of several series has constants of its own."""
+        return self.has_several_series and self.own_constants
+
     def options(self, file: str | Contents) -> argparse.Namespace:
         """The options of the command that asks the same of a file."""
         options = parse(["file", *self._arguments()])
@@ -113,14 +153,25 @@ class Asked:
             "--value": ",".join(self.values),
             "--series": self.series,
             "--input": ",".join(self.inputs),
-            "--sigma": ",".join(self.errors),
-            "--effort": self.effort,
+            "--sigma": ",".join(self.errors) or self.sigma,
+            "--from": self.start,
+            "--to": self.end,
+            "--decimal": self.decimal,
+            "--thousands": self.thousands,
+            "--try": self.tried,
+            "--known": self.known,
+            "--form": self.form,
+            "--bounds": self.bounds if self.form else "",
+            "--shared": self.shared if self.has_own_constants else "",
+            "--effort": "" if self.form else self.effort,
         }
         switches = {
             "--replicates": self.has_columns_of_series,
-            "--constants=own": self.has_several_series and self.own_constants,
+            "--constants=own": self.has_own_constants,
             "--explicit-time": self.explicit_time,
             "--order=2": self.second_order,
+            "--robust": self.robust,
+            "--zero-at-zero": self.zero_at_zero,
         }
         given = [f"{name}={value}" for name, value in named.items() if value]
         return [*given, *(name for name, on in switches.items() if on)]
@@ -198,6 +249,13 @@ class Table:
         keys = [self._keys[column] for column in columns]
         return tuple(key for key in keys if key is not None)
 
+    def ends(self, asked: Asked) -> tuple[str, str]:
+        """The first and the last time, as they are written; empty where none is known."""
+        if asked.time not in self._keys:
+            return "", ""
+        cells = self._sheet.text(self._keys.index(asked.time))
+        return (_cell(cells.iloc[0]), _cell(cells.iloc[-1])) if len(cells) else ("", "")
+
     def read(self, asked: Asked) -> Measurements | Quantities:
         """The data, as the command reads them.
 
@@ -217,6 +275,7 @@ def what_was_read(read: Measurements | Quantities) -> str:
 
 def in_words_of_the_page(message: str) -> str:
     """What the command says, with the page's names for its options."""
+    message = message.removeprefix("argument ").removesuffix(" (--help lists the options)")
     names = "|".join(map(re.escape, CONTROLS))
     return re.sub(rf"(?:{names})(?![\w-])", lambda match: f"“{CONTROLS[match[0]]}”", message)
 

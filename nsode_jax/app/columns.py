@@ -18,7 +18,12 @@ Changed = Callable[[Asked, bool], Awaitable[None]]
 _FEW = 6
 """More columns than these are chosen, and shown, by their number."""
 
-_MORE = "inputs, errors, time, second order"
+_MORE = "errors, inputs, window, what is known of the law"
+
+_ALWAYS_SHOWN = ("--time", "--value", "--series", "--replicates", "--constants own")
+
+_AS_FOUND = "as found"
+_MARKS = {".": "point .", ",": "comma ,", "'": "apostrophe '", " ": "space"}
 
 
 def say_what_is_wrong(message: str) -> None:
@@ -35,7 +40,9 @@ class ColumnsCard:
       asked: what is chosen.
     """
 
-    def __init__(self, table: Table, asked: Asked, changed: Changed, start: Callable[[], None]):
+    def __init__(
+        self, table: Table, asked: Asked, changed: Changed, start: Callable[[], Awaitable[None]]
+    ):
         """
         Args:
           table: the file.
@@ -58,7 +65,7 @@ class ColumnsCard:
             "own_constants", "--constants own", "the same constants in all series"
         )
         self._fold()
-        ui.toggle(
+        self._effort = ui.toggle(
             list(EFFORTS), value=asked.effort, on_change=lambda e: self._choose(effort=e.value)
         ).props("no-caps padding='2px 12px'")
         self._problem = ui.column().classes("w-full empty:hidden")
@@ -72,8 +79,10 @@ class ColumnsCard:
         self._run.set_enabled(can_run)
 
     def refuse(self, message: str) -> None:
-        """Says above the button why nothing can be run."""
+        """Says above the button why nothing can be run, and shows the controls it names."""
         self.allow(False)
+        if any(option in message for option in CONTROLS if option not in _ALWAYS_SHOWN):
+            self._more.open()
         with self._problem:
             say_what_is_wrong(message)
 
@@ -114,15 +123,47 @@ class ColumnsCard:
             on_change=lambda e: self._choose(**{field: e.value}),
         ).props("dense").classes(field)
 
+    def _text(self, field: str, option: str, example: str = "") -> ui.input:
+        """A line to write in; what is written counts once there is a pause."""
+        line = ui.input(
+            CONTROLS.get(option, option),
+            value=getattr(self.asked, field),
+            placeholder=example,
+            on_change=lambda e: self._choose(**{field: (e.value or "").strip()}),
+        )
+        line.props("stack-label debounce=600 autocomplete=off spellcheck=false")
+        return line.classes(f"w-full {field}")
+
+    def _mark(self, field: str, option: str, marks: str) -> None:
+        ui.select(
+            {"": _AS_FOUND, **{mark: _MARKS[mark] for mark in marks}},
+            label=CONTROLS[option],
+            value=getattr(self.asked, field),
+            on_change=lambda e: self._choose(**{field: e.value}),
+        ).classes(f"w-full {field}")
+
     def _fold(self) -> None:
         is_used = bool(self._used())
         self._more = ui.expansion("More", caption=_MORE, value=is_used).classes("w-full more")
         self._more.props("dense header-class=q-px-none")
-        with self._more, ui.column().classes("w-full gap-3"):
-            columns, hint = self._table.columns, "what was applied, such as a stimulus"
-            self._select("--input", columns, "inputs", hint=hint)
-            columns, hint = self._table.error_columns, "standard deviations of the values"
-            self._errors = self._select("--sigma", columns, "errors", hint=hint)
+        with self._more, ui.column().classes("w-full gap-1"):
+            with _side_by_side("grid-cols-[2fr_1fr]"):
+                self._errors = self._select("--sigma", self._table.error_columns, "errors")
+                self._sigma = self._text("sigma", "or one for all", "0.05")
+            self._select("--input", self._table.columns, "inputs", hint="such as a stimulus")
+            with _side_by_side():
+                self._ends = [self._text("start", "--from"), self._text("end", "--to")]
+            with _side_by_side():
+                self._mark("decimal", "--decimal", ".,")
+                self._mark("thousands", "--thousands", ",.' ")
+            self._switch("robust", "--robust")
+            ui.label("The law").classes("text-sm text-gray-600 mt-3")
+            self._text("known", "--known", "-0.1*y, or with a gap: 0.5*y*(1 - ?)")
+            self._text("form", "--form", "r*y*(1 - y/K)")
+            self._bounds = self._text("bounds", "--bounds", "K > 0, 0 < r < 5")
+            self._shared = self._text("shared", "--shared", "K")
+            self._text("tried", "--try", "0.5*y*(1 - y/600)")
+            self._switch("zero_at_zero", "--zero-at-zero", ": f(0) = 0")
             self._switch("explicit_time", "--explicit-time")
             self._switch("second_order", "--order 2", ": the law is of accelerations")
 
@@ -154,14 +195,41 @@ class ColumnsCard:
         # Columns that are series are seldom labelled by another one.
         self._series.set_visibility(asked.series is not None or not asked.has_columns_of_series)
         self._constants.set_visibility(asked.has_several_series)
+        self._sigma.set_enabled(not asked.errors)
+        self._bounds.set_visibility(bool(asked.form))
+        self._shared.set_visibility(asked.has_own_constants)
+        for line, cell in zip(self._ends, self._table.ends(asked), strict=True):
+            line.props["placeholder"] = cell
+            line.update()
+        # Of a form that is known there is nothing to search.
+        self._effort.set_visibility(not asked.form)
+        self._run.set_text("Fit the form" if asked.form else "Find the law")
         self._more.props["caption"] = ", ".join(self._used()) or _MORE
         self._more.update()
 
     def _used(self) -> list[str]:
-        asked = self.asked
-        return [
-            *(f"input {self._table.columns[key]}" for key in asked.inputs),
-            *(f"errors {self._table.columns[key]}" for key in asked.errors),
-            *(["depends on the time"] if asked.explicit_time else []),
-            *(["second order"] if asked.second_order else []),
-        ]
+        asked, columns = self.asked, self._table.columns
+        written = {
+            "errors": ", ".join(columns[key] for key in asked.errors) or asked.sigma,
+            "input": ", ".join(columns[key] for key in asked.inputs),
+            "from": asked.start,
+            "to": asked.end,
+            CONTROLS["--decimal"]: asked.decimal,
+            CONTROLS["--thousands"]: asked.thousands,
+            "known": asked.known,
+            "form": asked.form,
+            "shared": asked.shared if asked.has_own_constants else "",
+            "tried": asked.tried,
+        }
+        switches = {
+            CONTROLS["--robust"]: asked.robust,
+            CONTROLS["--zero-at-zero"]: asked.zero_at_zero,
+            "depends on the time": asked.explicit_time,
+            "second order": asked.second_order,
+        }
+        said = [f"{name} {value}" for name, value in written.items() if value]
+        return [*said, *(name for name, is_on in switches.items() if is_on)]
+
+
+def _side_by_side(columns: str = "grid-cols-2") -> ui.element:
+    return ui.element("div").classes(f"w-full grid {columns} gap-x-4")

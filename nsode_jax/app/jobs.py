@@ -139,7 +139,8 @@ class Queue(Generic[Task, Result]):
                 if connection.poll(_SECONDS):
                     self._take(connection.recv(), job)
         except (EOFError, OSError):
-            self._finish(job, "failed", "The search ended before its time; was memory short?")
+            why = "The search ended before its time; if memory was short, try fewer data."
+            self._finish(job, "failed", why)
             self._end_worker()
         if job.state == "stopped":
             self._end_worker()
@@ -208,4 +209,5 @@ def in_a_line(error: Exception) -> str:
     if isinstance(error, ValueError) or type(error).__module__.startswith("nsode_jax."):
         return text
     traceback.print_exception(error, file=sys.stderr)
-    return f"This should not have happened: {type(error).__name__}: {text}"
+    told = f"{type(error).__name__}: {text}"
+    return f"This should not have happened: {told}. To report it, add what the terminal says."

@@ -7,9 +7,11 @@ from functools import partial
 from pathlib import PurePath
 from typing import NamedTuple
 
+from nsode_jax.app.asking import in_words_of_the_page
 from nsode_jax.app.preview import report
 from nsode_jax.app.search import Task
 from nsode_jax.console.commands import command_of
+from nsode_jax.dynamics.trajectory import count
 from nsode_jax.reporting.exploration import Exploration, Slider
 from nsode_jax.results.formatting import value_within
 from nsode_jax.system.extras import extra
@@ -45,8 +47,9 @@ class LawCards:
         self._busy = self._again = False
         self._labels: dict[str, ui.label] = {}
         self._shown_pictures: list[ui.html] = []
-        with ui.card().classes("w-full"):
+        with ui.card().classes("w-full") as candidates:
             self._candidates()
+        candidates.set_visibility(len(self._table.rows) > 1)  # A given form has no rivals.
         with ui.card().classes("w-full"):
             self._law = ui.html("", sanitize=False).classes("blocks law")
             self._pictures = ui.element("div")
@@ -64,7 +67,7 @@ class LawCards:
         table = self._seen.table
         columns = [
             {"name": name, "label": name, "field": name,
-             "align": "left" if name == table.header[-1] else "right"}
+             "align": "left" if name in ("name", table.header[-1]) else "right"}
             for name in table.header
         ]  # fmt: skip
         # An equation on each line.
@@ -72,9 +75,9 @@ class LawCards:
             dict(zip(table.header, (*row[:-1], row[-1].replace("; ", "\n")), strict=True))
             for row in table.rows
         ]
-        ui.label(f"{len(self._seen.found.candidates)} candidates; choose one").classes(
-            "font-semibold"
-        )
+        number = len(self._seen.found.candidates)
+        some = f"{len(rows)} of " if len(rows) < number else ""
+        ui.label(f"{some}{count(number, 'candidate')}; choose one").classes("font-semibold")
         self._table = (
             ui.table(columns=columns, rows=rows, row_key=table.header[0], selection="single",
                      pagination=_SHOWN)
@@ -121,7 +124,7 @@ class LawCards:
         details = await run.io_bound(self._look_at, place)
         if details is None:  # The server is shutting down.
             return
-        self._details.set_content(details)
+        self._details.set_content(in_words_of_the_page(details))
         self._show_sliders()
         await self._draw()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import threading
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from nsode_jax.app.asking import (
     LARGEST,
     Asked,
     Table,
+    in_words_of_the_page,
     time_and_value,
     what_was_read,
 )
@@ -53,7 +55,10 @@ body { background: #f4f6f8; }
   .candidates :is(th, td) { padding: 4px; }
   .candidates :is(th, td):is(:nth-child(4), :nth-child(5)) { display: none; }
 }
-.nicegui-code { min-height: 4rem; }
+.nicegui-code { min-height: 3rem; }
+.nicegui-code pre { padding-right: 3rem; }
+.command pre { white-space: pre-wrap; overflow-wrap: anywhere; }
+.q-uploader__subtitle { display: none; } .q-uploader__list { min-height: 3rem; }
 .more .nicegui-expansion-content { padding: .25rem 0 .75rem; }
 """
 
@@ -96,6 +101,7 @@ class Visit:
         self._read: Measurements | Quantities | None = None
         self._task: Task | None = None
         self._job: Job | None = None
+        self._reading = asyncio.Lock()
         ui.add_css(_STYLE)
         ui.colors(primary=BEST)
         self._header()
@@ -160,7 +166,7 @@ class Visit:
 
     def _head(self, table: Table, is_open: bool) -> None:
         rows = ui.expansion("First rows of the file", value=is_open)
-        with rows.classes("w-full").props("dense"):
+        with rows.classes("w-full").props("dense header-class=q-px-none"):
             head = head_html(table.header, table.rows)
             ui.html(head, sanitize=False).classes("blocks w-full overflow-x-auto")
 
@@ -173,7 +179,8 @@ class Visit:
     async def _ask(self, asked: Asked, anew: bool) -> None:
         self._asked = asked
         if anew:
-            await self._reread()
+            async with self._reading:
+                await self._reread()
 
     async def _reread(self) -> None:
         """Reads the columns that are chosen, and shows what they hold."""
@@ -194,7 +201,8 @@ class Visit:
         with self._preview:
             ui.label(what_was_read(read)).classes("font-semibold read")
             ui.html(shown.picture, sanitize=False).classes("blocks w-full max-w-2xl")
-            ui.html(notes_html(read.notes), sanitize=False).classes("blocks text-sm")
+            notes = tuple(map(in_words_of_the_page, read.notes))
+            ui.html(notes_html(notes), sanitize=False).classes("blocks text-sm")
             self._head(table, is_open=False)
 
     # --- the search ----------------------------------------------------------
@@ -209,7 +217,11 @@ class Visit:
             self._bar = ui.linear_progress(0.0, show_value=False)
         self._progress.set_visibility(False)
 
-    def _start(self) -> None:
+    async def _start(self) -> None:
+        async with self._reading:  # What was just written is read first.
+            self._submit()
+
+    def _submit(self) -> None:
         if self._read is None or self._table is None or self._job is not None:
             return
         name = str(self._table.contents)

@@ -45,6 +45,7 @@ def run(options: argparse.Namespace) -> int:
     progress("loading")
     from nsode_jax.discovery.pipeline import DiscoveryError
     from nsode_jax.modeling.pretrained import WeightsError
+    from nsode_jax.reporting.certainty import certainty_text
     from nsode_jax.reporting.report_own_constants import write_report
 
     try:
@@ -58,6 +59,8 @@ def run(options: argparse.Namespace) -> int:
     finally:
         progress.end_line()
     print(f"\n{found.text(options.candidates)}")
+    if found.tried and (sure := certainty_text(found)):  # Of a given form nothing was compared.
+        print(remark("how sure", sure))
     for note in found.notes:
         if note not in read.notes:
             print(remark("note", note))
@@ -122,8 +125,31 @@ def chosen(options: argparse.Namespace) -> dict[str, object]:
     return given | ({"shared": ", ".join(options.shared)} if options.shared else {})
 
 
+def _require_form(options: argparse.Namespace) -> None:
+    """Refuses a form that cannot be read, and bounds and shared constants that it has not."""
+    if options.form is None:
+        return
+    from nsode_jax.fitting.bounds import Bounds
+    from nsode_jax.selection.named_formula import NamedFormula
+
+    try:
+        names = NamedFormula.parse(options.form).names
+    except ValueError as error:
+        raise InputError(f"argument --form: {error}") from None
+    try:
+        Bounds.of(options.bounds, names)
+    except ValueError as error:
+        raise InputError(f"argument --bounds: {error}") from None
+    if unknown := [name for name in options.shared if name not in names]:
+        raise InputError(
+            f"argument --shared: the form has the constants {', '.join(names)}; there is no "
+            f"{', '.join(unknown)}"
+        )
+
+
 def _refuse(options: argparse.Namespace) -> None:
     require_one_quantity(options, "--constants own" if options.form is None else "--form")
+    _require_form(options)
     refuse(
         {
             "--try": bool(options.laws),
@@ -133,7 +159,9 @@ def _refuse(options: argparse.Namespace) -> None:
             "--samples": options.samples is not None,
             **of_systems(options),
         },
-        "is for one law with common constants",
+        "is for one law with common constants"
+        if options.form is None
+        else "does not go with --form",
     )
     if options.form is not None:
         refuse(

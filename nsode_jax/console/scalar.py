@@ -9,6 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from jaxtyping import Float
+
 from nsode_jax.console.arguments import PROGRAM, InputError
 from nsode_jax.console.output import Output, output_of, write
 from nsode_jax.console.terminal import Progress, columns, remark
@@ -56,7 +59,7 @@ def read_input(options: argparse.Namespace) -> Measurements:
 
 
 def require_laws(options: argparse.Namespace) -> None:
-    """Refuses laws of one's own that cannot be read, and tables of them.
+    """Refuses laws of one's own that cannot be read, parts of them, and tables.
 
     Raises:
       InputError: naming the law or the table and what is wrong with it.
@@ -74,7 +77,14 @@ def require_laws(options: argparse.Namespace) -> None:
         try:
             Expression.from_infix(text)
         except ExpressionError as error:
-            raise InputError(f"argument --try: {text!r} is no law: {error}") from None
+            raise InputError(f"argument --try: {error}") from None
+    if options.known is not None:
+        from nsode_jax.observed.frame import Frame
+
+        try:
+            Frame.of(options.known)
+        except ValueError as error:
+            raise InputError(f"argument --known: {error}") from None
 
 
 def read_several(options: argparse.Namespace, asked: str) -> Measurements:
@@ -114,12 +124,15 @@ def announce(read: Measurements) -> None:
 def what_was_read(read: Measurements) -> str:
     """Points, names and times in a line."""
     trajectories, names = read.trajectories, read.names
-    points = count(sum(len(trajectory) for trajectory in trajectories), "point")
-    start = min(trajectory.t[0] for trajectory in trajectories)
-    end = max(trajectory.t[-1] for trajectory in trajectories)
-    several = f", {len(trajectories)} series" if len(trajectories) > 1 else ""
-    span = f"from {time_text(start)} to {time_text(end)}"
-    return f"{points} of {names[1]} over {names[0]} {span}{several}"
+    return count_and_span([series.t for series in trajectories], names[1], names[0])
+
+
+def count_and_span(times: Sequence[Float[np.ndarray, " _"]], names: str, time_name: str) -> str:
+    """Points, names and times of one series or of several."""
+    points = count(sum(t.size for t in times), "point")
+    span = f"from {time_text(min(t[0] for t in times))} to {time_text(max(t[-1] for t in times))}"
+    several = f", {len(times)} series" if len(times) > 1 else ""
+    return f"{points} of {names} over {time_name} {span}{several}"
 
 
 def _print(

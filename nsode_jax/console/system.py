@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from nsode_jax.console.arguments import PROGRAM, InputError, refuse
 from nsode_jax.console.output import Output, output_of, write
+from nsode_jax.console.scalar import count_and_span
 from nsode_jax.console.terminal import Progress, remark
 from nsode_jax.dynamics.trajectory import count
 from nsode_jax.search.effort import SOURCES
@@ -78,12 +79,11 @@ def _listed(names: str | None) -> list[str]:
 
 
 def what_was_read(read: Quantities) -> str:
-    """Points and names in a line."""
-    points = count(sum(t.size for t in read.times), "point")
-    runs = f", {len(read.times)} series" if len(read.times) > 1 else ""
+    """Points, names and times in a line."""
+    points = count_and_span(read.times, ", ".join(read.names), read.time_name)
     inputs = f", with the input{'s' * (len(read.input_names) > 1)} " if read.input_names else ""
     listed = inputs + ", ".join(read.input_names)
-    return f"{points} of {', '.join(read.names)} over {read.time_name}{runs}{listed}"
+    return points + listed
 
 
 def _discover(read: Quantities, options: argparse.Namespace) -> SystemDiscovery | None:
@@ -133,10 +133,13 @@ def find(
 
 
 def _print(found: SystemDiscovery, already_said: Sequence[str], rows: int) -> None:
+    from nsode_jax.reporting.certainty import certainty_text
     from nsode_jax.reporting.system_text import system_text, table_text
     from nsode_jax.results.system_analysis import residual_remarks
 
     print(f"\n{table_text(found, rows)}\n\n{system_text(found)}")
+    if sure := certainty_text(found):
+        print(remark("how sure", sure))
     for name, residuals in residual_remarks(found):
         if residuals.warns:
             print(remark("note", f"{name}: {residuals.text}"))

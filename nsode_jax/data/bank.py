@@ -138,13 +138,13 @@ class SkeletonBank:
             header = json.loads(first)
             known = header["format"] == _FORMAT
         except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{path} is damaged or no skeleton bank") from error
+            raise ValueError(f"{path} is damaged or no skeleton bank; draw it anew") from error
         if not known:
             raise ValueError(
                 f"{path} has the format {header['format']!r}, not {_FORMAT!r}: draw it anew"
             )
         if hashlib.sha256(body.encode()).hexdigest() != header["sha256"]:
-            raise ValueError(f"{path} is damaged: its checksum differs")
+            raise ValueError(f"{path} is damaged (its checksum differs); draw it anew")
         return cls(
             tuple(body.split("\n")), header["settings"], collections.Counter(header["counts"])
         )

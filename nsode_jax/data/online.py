@@ -105,11 +105,15 @@ class OnlineBatches(Iterator[Example]):
           ValueError: if it is a position in other data.
         """
         if "next_batch" not in state:
-            raise ValueError("the saved position is one in a stored data set, not in a bank")
+            raise ValueError(
+                "the saved position is one in a stored data set, not in a bank; set "
+                "training.dataset as it was, or choose a new workdir"
+            )
         if state["data"] != _Drawer.of(self._config).fingerprint:
             raise ValueError(
                 "the saved position is one in other data: the bank, the generation, corruption "
-                "or model settings, the batch size or the seed have changed"
+                "or model settings, the batch size or the seed have changed; set them as they "
+                "were, or choose a new workdir"
             )
         self._next, self._batches = int(state["next_batch"]), None
 
@@ -148,7 +152,7 @@ class _Drawer:
     def __init__(self, config: OnlineConfig):
         self._config, self._vocabulary = config, Vocabulary.of(config.generation.system)
         if config.form.max_length <= 1:
-            raise ValueError("max_length leaves no room for an expression")
+            raise ValueError("max_length leaves no room for an expression; raise it")
         bank = SkeletonBank.load(config.bank) if config.bank else None
         system = settings(config.generation).get("system", "")
         everything = f"{dataclasses.replace(config, process=0)} {bank.sha256 if bank else ''}"

@@ -75,7 +75,10 @@ def batches(
       ValueError: if the source has fewer records than a batch.
     """
     if len(source) < batch_size:
-        raise ValueError(f"{len(source)} records are fewer than a batch of {batch_size}")
+        raise ValueError(
+            f"{len(source)} records are fewer than a batch of {batch_size}; generate more, or set "
+            "training.batch_size lower"
+        )
     dataset = grain.MapDataset.source(source).seed(seed).shuffle()
     if repeat:
         dataset = dataset.repeat()

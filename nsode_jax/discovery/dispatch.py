@@ -59,7 +59,10 @@ def discover(
         raise ValueError(f'constants must be "common" or "own", got {constants!r}')
     if constants == "own":
         if explicit_time or order != 1 or inputs is not None or _several_quantities(y):
-            raise ValueError("constants of their own are for one quantity with dy/dt = f(y)")
+            raise ValueError(
+                "constants of their own are for one quantity with dy/dt = f(y), not for several, "
+                "time, inputs or second order"
+            )
         return own_constants.discover_own_constants(t, y, **options)
     if not explicit_time and order == 1 and inputs is None and not _several_quantities(y):
         return pipeline.discover(t, y, **options)

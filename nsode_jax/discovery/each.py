@@ -150,7 +150,9 @@ def _on_beam(
         import apache_beam as beam
         from apache_beam.options.pipeline_options import PipelineOptions
     except ImportError as error:
-        raise ImportError("install Apache Beam: pip install 'nsode-jax[beam]'") from error
+        raise ImportError(
+            "beam_options need Apache Beam, which is not installed: pip install 'nsode_jax[beam]'"
+        ) from error
     with beam.Pipeline(options=PipelineOptions(list(beam_options))) as pipeline:
         tasks = pipeline | beam.Create(list(todo)) | beam.Reshuffle()
         _ = tasks | beam.Map(functools.partial(_and_note_errors, work=work))

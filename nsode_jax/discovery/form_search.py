@@ -113,7 +113,9 @@ def searched(
     )
     best = [one.started_here() for one in distinct(few)[:_FITTED_TO_ALL]]
     if not best:
-        raise DiscoveryError("No usable law was proposed for these series.")
+        raise DiscoveryError(
+            "No usable law was proposed for these series; allow more: sources, operators, symbols."
+        )
     drafts = fit_forms(best, forms, _SOLVED, progress)
     found = []
     for number, draft in enumerate(drafts):

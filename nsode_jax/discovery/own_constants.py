@@ -103,14 +103,16 @@ def discover_own_constants(
     if law is not None:
         _refuse_search(effort, sources, weights, restriction, named_laws)
     elif bounds:
-        raise ValueError("bounds are for a law whose constants are named: give it too")
+        raise ValueError("bounds are for a law whose constants are named: give law= too")
     formula, fewest = None, MIN_POINTS
     if law is not None:
         formula = _named(law)
         fewest = min(fewest, len(formula.names) + _MORE)
     trajectories, notes = read_series(t, y, sigma, _MOST_POINTS_EACH * len(y), fewest)
     if len(trajectories) < 2 and formula is None:
-        raise ValueError("constants of their own take several series; there is one")
+        raise ValueError(
+            "constants of their own take several series, lists of times and of values; there is one"
+        )
     names = tuple(map(str, range(1, len(trajectories) + 1))) if labels is None else tuple(labels)
     if len(names) != len(trajectories):
         raise ValueError(f"there are {len(names)} labels for {len(trajectories)} series")
@@ -132,7 +134,8 @@ def discover_own_constants(
         found = [_shared(found[0], given, shared)]
     candidates = _candidates(found, given, trajectories)
     if not np.isfinite(candidates[0].residual_rms).any():
-        raise DiscoveryError("No form has solutions near the data of any series.")
+        advice = "try a greater effort" if formula is None else "look at the form and its bounds"
+        raise DiscoveryError(f"No form has solutions near the data of any series; {advice}.")
     notes = (*notes, *more)
     return FormDiscovery(candidates, trajectories, names, notes, time.monotonic() - started, tried)
 

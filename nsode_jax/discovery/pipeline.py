@@ -213,7 +213,9 @@ def _proposed(
         proposals += proposed.laws
         tried.append(proposed.tried)
     if not proposals:
-        raise DiscoveryError("No usable law was proposed for this series.")
+        raise DiscoveryError(
+            "No usable law was proposed for this series; allow more: sources, operators, symbols."
+        )
     return proposals, tuple(tried)
 
 

@@ -43,7 +43,8 @@ def read_runs(
     number = columns[0].shape[1]
     if number > MOST_OBSERVED:
         raise TrajectoryError(
-            f"There are {number} quantities; a system has {MOST_OBSERVED} at most."
+            f"There are {number} quantities, and a system has {MOST_OBSERVED} at most; leave some "
+            "out, or give them as inputs."
         )
     if any(part.shape[1] != number for part in columns):
         raise TrajectoryError("All runs need the same quantities.")
@@ -164,5 +165,7 @@ def _averaged(t: np.ndarray, u: np.ndarray, number: int) -> np.ndarray:
         raise TrajectoryError("An input is constant; leave it out.")
     values = clean(t, u)[0].y
     if values.size != number:
-        raise TrajectoryError("The inputs have other times than the quantities.")
+        raise TrajectoryError(
+            "The inputs have other times than the quantities; give both at the same times."
+        )
     return values

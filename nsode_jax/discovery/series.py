@@ -191,6 +191,7 @@ def _warnings(trajectory: Trajectory) -> list[str]:
     if best > 0.1 * y.std() and best > 2 * noise:
         return [
             "The values rise and fall by more than noise, but every solution of dy/dt = f(y) only "
-            "rises or only falls: no such law can explain this series."
+            "rises or only falls: no such law can explain this series. Try laws of second order "
+            "(--order 2), of the time (--explicit-time), with an input or with other quantities."
         ]
     return []

@@ -127,7 +127,10 @@ def discover_system(
     own = [OwnSystem.parse(text, data.system) for text in _listed(candidates)]
     data, ranked, remarks = _searched(data, own, work, restriction, progress)
     if not ranked:
-        raise DiscoveryError("No system of laws was found that has a solution near the data.")
+        raise DiscoveryError(
+            "No system of laws was found that has a solution near the data; try a greater effort, "
+            "and add quantities that act on these."
+        )
     # What was asked for is shown, however it ranks.
     more = [one for one in ranked[_RETURNED:] if one[0].asked_for]
     found = as_candidates(data, [*ranked[:_RETURNED], *more])
@@ -155,7 +158,8 @@ def _searched(
         search.add(_drafts(search.data, forms, work, restriction, progress))
         if best is not None and search.foremost(best):
             break
-        progress("fitting laws of your own", 0.0)
+        if tried:
+            progress("fitting whole systems", 0.0)
         unsolved = {each.text for each in tried if not search.try_own(each.drafts(forms))}
         ranked = search.run(progress)
         if not ranked or not left:

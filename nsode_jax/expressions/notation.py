@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
-from nsode_jax.expressions.operators import OPERATORS
+from nsode_jax.expressions.operators import FUNCTIONS, OPERATORS
 from nsode_jax.expressions.prefix import ExpressionError, Prefix, argument_starts
 
 NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*", re.ASCII)
@@ -166,9 +166,14 @@ def to_latex(prefix: Prefix, digits: int) -> str:
 
 
 _TOKEN = re.compile(
-    r"\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)|(\w+)|(\*\*|[-+*/^(),]))",
+    r"\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)|(\w+|[?□])|(\*\*|[-+*/^(),]))",
     re.ASCII,
 )
+"""Numbers; names, and the gaps of a law that is known in part; signs."""
+
+_MISSING = "is a * missing?"
+_NO_FUNCTION = f"is a * missing? Functions are {', '.join(FUNCTIONS)}"
+
 _MAX_DEPTH = 100
 
 
@@ -212,8 +217,9 @@ class _Parser:
         while position < len(stripped):
             match = _TOKEN.match(stripped, position)
             if not match:
+                rest = stripped[position:].lstrip()
                 raise self._error(
-                    f"unexpected character {stripped[position:].lstrip()[0]!r}", position
+                    f"unexpected character {rest[0]!r}", len(stripped) - len(rest), _advice(rest[0])
                 )
             group = match.lastindex
             assert group is not None  # Each alternative is a group.
@@ -228,13 +234,17 @@ class _Parser:
         prefix = self._sum()
         kind, text, position = self._peek()
         if kind != "end":
-            raise self._error(f"unexpected {text!r}", position)
+            advice = "" if kind == "sign" and text != "(" else _MISSING
+            raise self._error(f"unexpected {text!r}", position, advice)
         return prefix
 
-    def _error(self, what: str, position: int) -> ExpressionError:
+    def _error(self, what: str, position: int, advice: str = "") -> ExpressionError:
         shown = self._text if len(self._text) <= 200 else self._text[:199] + "…"
         what = what if len(what) <= 200 else what[:199] + "…"
-        return ExpressionError(f"cannot read the formula {shown!r}: {what} at {position + 1}")
+        advice = f"; {advice}" if advice else ""
+        return ExpressionError(
+            f"cannot read the formula {shown!r}: {what} at {position + 1}{advice}"
+        )
 
     def _peek(self, ahead: int = 0) -> tuple[str, str, int]:
         return self._tokens[min(self._next + ahead, len(self._tokens) - 1)]
@@ -308,13 +318,16 @@ class _Parser:
             return [value]
         if kind == "name":
             if text in self._variables:
+                if self._peek()[1] == "(":
+                    raise self._error(f"{text!r} is no function", position, _NO_FUNCTION)
                 return [text]
             if text == "pi":
                 return [math.pi]
             name = "log" if text == "ln" else text
             operator = OPERATORS.get(name)
             if operator is None or operator.infix:
-                raise self._error(f"unknown name {text!r}", position)
+                known = ", ".join([*self._variables, "pi", *FUNCTIONS])
+                raise self._error(f"unknown name {text!r}", position, f"known are {known}")
             self._expect("(")
             prefix = [name, *self._sum()]
             for _ in range(operator.arity - 1):
@@ -330,6 +343,13 @@ class _Parser:
         raise self._error(
             "the formula ends too early" if kind == "end" else f"unexpected {text!r}", position
         )
+
+
+def _advice(character: str) -> str:
+    """What to do about a character that has no place in a formula."""
+    if character == "=":
+        return "write the right-hand side alone"
+    return "letters of names are those from a to z" if character.isalpha() else ""
 
 
 def _negative(prefix: list[str | float]) -> list[str | float]:

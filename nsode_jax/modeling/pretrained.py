@@ -99,10 +99,11 @@ def load_pretrained(
         version = description["schema_version"]
         if version != SCHEMA_VERSION:
             raise WeightsError(
-                f"{folder} has schema version {version}, this code reads {SCHEMA_VERSION}"
+                f"{folder} has schema version {version}, this code reads {SCHEMA_VERSION}; update "
+                "nsode_jax, or export the weights anew"
             )
         if _sha256((folder / "weights.npz").read_bytes()) != description["sha256"]:
-            raise WeightsError(f"{folder}/weights.npz is damaged: its SHA-256 does not match")
+            raise WeightsError(f"{folder}/weights.npz is damaged; copy it anew (SHA-256)")
         config = ModelConfig(**description["model"])
         dtype = dtype or ("float32" if jax.default_backend() == "cpu" else config.dtype)
         model = _model(dataclasses.replace(config, dtype=dtype))
@@ -122,7 +123,7 @@ def load_pretrained(
         raise WeightsError(f"cannot read the weights in {folder}: {error}") from error
     expected = {name: leaf.shape for name, leaf in _flatten(model.shapes()).items()}
     if {name: array.shape for name, array in flat.items()} != expected:
-        raise WeightsError(f"the weights in {folder} do not fit the model in its model.json")
+        raise WeightsError(f"the weights in {folder} do not fit its model.json; export them anew")
     return model, _unflatten(flat, model.shapes()), vocabulary, description["card"]
 
 

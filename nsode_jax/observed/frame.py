@@ -16,13 +16,14 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from nsode_jax.expressions.expression import Expression, ExpressionError
-from nsode_jax.expressions.notation import unknown_names
+from nsode_jax.expressions.notation import parse, unknown_names
 from nsode_jax.expressions.operators import CONSTANT, NEGATIVE_CONSTANT, VARIABLE
 from nsode_jax.observed.regression import Regression
 
 GAP = "□"
 """Where the unknown part stands; `?` is read as the same."""
 
+_GAPS = (GAP, "?")
 _GAP_NAME = "gap"
 _NEAR_ZERO = 1e-12
 _PROBES = np.geomspace(0.01, 3.0, 32)
@@ -53,14 +54,15 @@ class Frame:
         Raises:
           FrameError: if it cannot be read, or is not linear in the gap.
         """
-        if GAP not in text and "?" not in text:
-            text = f"{text} + {GAP}"
-        marked = text.replace(GAP, f" {_GAP_NAME} ").replace("?", f" {_GAP_NAME} ")
-        names = unknown_names(marked, (VARIABLE, _GAP_NAME))
+        names = unknown_names(text, (VARIABLE, _GAP_NAME))
         try:
-            written = Expression.from_infix(marked, (VARIABLE, _GAP_NAME, *names))
+            parsed = parse(text, (VARIABLE, *_GAPS, *names))
         except ExpressionError as error:
-            raise FrameError(f"{text!r} cannot be read: {error}") from None
+            raise FrameError(str(error)) from None
+        prefix = tuple(_GAP_NAME if token in _GAPS else token for token in parsed)
+        if _GAP_NAME not in prefix:
+            prefix = ("add", *prefix, _GAP_NAME)
+        written = Expression(prefix, (VARIABLE, _GAP_NAME, *names))
         for name in names:
             if not _is_factor(written, name):
                 raise FrameError(
@@ -87,7 +89,8 @@ class Frame:
     def _check(self, text: str) -> None:
         at = {value: self._with(value, _PROBES) for value in (0.0, 1.0, 2.0)}
         defined = np.all([np.isfinite(rates) for rates in at.values()], axis=0)
-        bent = at[2.0] - 2 * at[1.0] + at[0.0]
+        with np.errstate(all="ignore"):
+            bent = at[2.0] - 2 * at[1.0] + at[0.0]
         size = np.max([np.abs(rates) for rates in at.values()], axis=0)
         if not defined.any():
             raise FrameError(f"{text!r} is defined nowhere")

@@ -150,7 +150,7 @@ class Exploration(abc.ABC, Generic[Found]):
 
     def _remarks(self) -> list[Block]:
         remarks = self._wary()
-        return [Heading("To be wary of"), Bullets(remarks)] if remarks else []
+        return [Heading("Remarks"), Bullets(remarks)] if remarks else []
 
     def _wary(self) -> tuple[str, ...]:
         """What one should know before one believes the law."""

@@ -40,18 +40,21 @@ class FormExploration(Exploration[FormResult]):
         best = self._shown.best
         text = f"dy/dt = {best.formula.text}"
         drawn = formula_svg(mathtext(rf"dy/dt \;=\; {best.formula.named.latex()}", text))
-        fit = (
-            f"In {len(self.found.labels)} series R² is {r2_text(float(np.median(best.r2)))} "
-            f"(median); the least is {r2_text(float(best.r2.min()))}."
-        )
+        number, least = len(self.found.labels), r2_text(float(best.r2.min()))
+        fit = f"R² = {least}; residual (root mean square) {best.residual_rms[0]:.3g}."
+        if number > 1:
+            median = r2_text(float(np.median(best.r2)))
+            fit = f"In {number} series R² is {median} (median); the least is {least}."
         return blocks_to_html([Formula(self.latex(), drawn, text), Paragraph(fit)])
 
     def pictures_html(self) -> tuple[str, ...]:
-        """Every series with its solution, and the constants of all."""
+        """Every series with its solution, and the constants of all where there are several."""
         shown = self._shown
-        series = plot_series(shown, None, self.time_name, self.value_name)
+        series = png_of(plot_series(shown, None, self.time_name, self.value_name))
+        if len(shown.labels) == 1:
+            return (image(series, "png", "The data and the solution"),)
         return (
-            image(png_of(series), "png", "Every series and its solution"),
+            image(series, "png", "Every series and its solution"),
             image(png_of(plot_constants(shown)), "png", "The constants of every series"),
         )
 
@@ -69,9 +72,8 @@ class FormExploration(Exploration[FormResult]):
         return [
             *([Paragraph(f"This is {name}.")] if name else []),
             Heading("Constants"),
-            *report.compared_blocks(self._fitted),
-            Heading("Each series"),
-            report.each_table(self._fitted),
+            *report.constant_blocks(self._fitted),
+            *report.series_blocks(self._fitted),
         ]
 
     def _wary(self) -> tuple[str, ...]:

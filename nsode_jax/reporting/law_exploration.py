@@ -43,7 +43,7 @@ class LawExploration(Exploration[Result]):
     def pictures_html(self) -> tuple[str, ...]:
         """Data with the solution, and f(y)."""
         shown, number = self._shown, self.place + 1
-        called = f"law {number}{', moved' if self.is_moved else ''}"
+        called = f"candidate {number}{', moved' if self.is_moved else ''}"
         others = [(number, self._fitted.best)] if self.is_moved else []
         names, as_fitted = (self.time_name, self.value_name), not self.is_moved
         return (

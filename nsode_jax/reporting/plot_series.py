@@ -28,6 +28,9 @@ _MOST_PANELS = 96
 _MOST_NAMES = 40
 """More labels than these below an axis cannot be read."""
 
+_MOST_LETTERS = 40
+"""More than these have no room beside each other."""
+
 
 def plot_series(
     found: FormResult,
@@ -50,7 +53,7 @@ def plot_series(
     """
     total = len(found.trajectories)
     shown = np.unique(np.linspace(0, total - 1, min(total, _MOST_PANELS)).round().astype(int))
-    columns = math.ceil(math.sqrt(1.5 * shown.size))
+    columns = min(shown.size, math.ceil(math.sqrt(1.5 * shown.size)))
     rows = math.ceil(shown.size / columns)
     figure = new_figure(max(6.0, 1.25 * columns), max(3.2, 1.0 * rows + 1.0))
     panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
@@ -98,7 +101,8 @@ def plot_constants(found: FormResult, path: str | Path | None = None) -> Figure:
     """
     best = found.best
     number, intervals = len(found.labels), best.confidence_intervals
-    figure = new_figure(min(14.0, 4.0 + 0.16 * number), 1.2 + 1.9 * len(best.names))
+    width = min(14.0, max(6.0, 4.0 + 0.16 * number))
+    figure = new_figure(width, 1.2 + 1.9 * len(best.names))
     panels = figure.subplots(len(best.names), 1, sharex=True, squeeze=False)[:, 0]
     places = np.arange(number)
     for place, (axes, compared) in enumerate(zip(panels, best.compared(), strict=True)):
@@ -118,10 +122,13 @@ def plot_constants(found: FormResult, path: str | Path | None = None) -> Figure:
             axes.set_ylim(*limits(np.quantile(ends, [0.02, 0.98]), 0.15))
         axes.set_ylabel(as_label(compared.name), fontsize=11)
         axes.tick_params(labelsize=8, color="0.6")
+        axes.ticklabel_format(axis="y", useOffset=False)
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(color="0.92", linewidth=0.8)
     if number <= _MOST_NAMES:
-        panels[-1].set_xticks(places, [as_label(label) for label in found.labels], rotation=90)
+        side_by_side = sum(map(len, found.labels)) <= _MOST_LETTERS
+        labels = [as_label(label) for label in found.labels]
+        panels[-1].set_xticks(places, labels, rotation=0 if side_by_side else 90)
     panels[-1].set_xlabel("series")
     write_title(figure, f"{best}: constants with 95% intervals", "Constants, 95% intervals")
     if path is not None:

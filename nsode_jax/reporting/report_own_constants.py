@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from nsode_jax.reporting.documents import (
     Table,
 )
 from nsode_jax.reporting.plot_series import plot_constants, plot_series
-from nsode_jax.reporting.report_parts import how_it_was_made, png_of, write_files
+from nsode_jax.reporting.report_parts import constant_row, how_it_was_made, png_of, write_files
 from nsode_jax.results.formatting import probability_text, r2_text, value_with_error
 from nsode_jax.results.own_constants import FormResult, p_text
 
@@ -25,7 +25,11 @@ _MOST_ROWS = 400
 _MOST_FORMS = 20
 _DIFFERENCES = (
     "p is the probability of values as different as these if all series shared one; small values "
-    "say that the series differ. "
+    "say that the series differ."
+)
+_INTERVALS = (
+    "Intervals hold the true values with 95% probability if the form is right and noise is "
+    "independent."
 )
 
 
@@ -52,21 +56,25 @@ def write_report(
     Raises:
       OSError: if they cannot be written.
     """
-    pictures = (
+    number = len(found.labels)
+    pictures = [
         Picture(
             "series.png",
             png_of(plot_series(found, None, time_name, value_name)),
-            f"{len(found.labels)} series of {value_name} over {time_name} with their solutions.",
+            f"{number} series of {value_name} over {time_name} with their solutions.",
             "Every series and its solution by the best form.",
-        ),
-        Picture(
-            "constants.png",
-            png_of(plot_constants(found)),
-            "The constants of every series with their 95% intervals.",
-            "The constants of every series with 95% intervals. The line is one value for all, "
-            "where that is possible, or else the median.",
-        ),
-    )
+        )
+    ]
+    if number > 1:
+        pictures.append(
+            Picture(
+                "constants.png",
+                png_of(plot_constants(found)),
+                "The constants of every series with their 95% intervals.",
+                "The constants of every series with 95% intervals. The line is one value for all, "
+                "where that is possible, or else the median.",
+            )
+        )
     files = {
         "constants.csv": found.constants().to_csv,
         "forms.csv": partial(found.table().to_csv, index=False),
@@ -75,13 +83,14 @@ def write_report(
     def content(_: tuple[str, ...]) -> list[Block]:
         return _content(found, pictures, time_name, value_name, source, options or {})
 
-    title = f"One law of {value_name} over {time_name}, constants of {len(found.labels)} series"
+    several = f", constants of {number} series" if number > 1 else ""
+    title = f"One law of {value_name} over {time_name}{several}"
     return write_files(folder, title, pictures, files, content)
 
 
 def _content(
     found: FormResult,
-    pictures: tuple[Picture, Picture],
+    pictures: Sequence[Picture],
     time_name: str,
     value_name: str,
     source: str | None,
@@ -89,7 +98,6 @@ def _content(
 ) -> list[Block]:
     best = found.best
     wary = what_to_be_wary_of(found)
-    series, constants = pictures
     return [
         Code(f"dy/dt = {best.formula.text}"),
         Paragraph(
@@ -107,13 +115,12 @@ def _content(
             )
         ),
         *([Heading("To be wary of"), Bullets(wary)] if wary else []),
-        series,
+        pictures[0],
         Heading("Constants"),
-        *compared_blocks(found),
-        constants,
-        each_table(found),
-        Heading("Forms"),
-        forms_table(found, _MOST_FORMS),
+        *constant_blocks(found),
+        *pictures[1:],
+        *series_blocks(found),
+        *([Heading("Forms"), forms_table(found, _MOST_FORMS)] if found.tried else []),
         Heading("How it was made"),
         how_it_was_made(
             [series.t for series in found.trajectories],
@@ -135,9 +142,17 @@ def what_to_be_wary_of(found: FormResult) -> tuple[str, ...]:
     return (*wary, *(f"{sentence}." for sentence in found.remarks_on_bounds))
 
 
-def compared_blocks(found: FormResult) -> list[Block]:
-    """Each constant over all series, and how that is to be read."""
+def constant_blocks(found: FormResult) -> list[Block]:
+    """The constants: of one series with their intervals, of several compared."""
     best, rows = found.best, []
+    if len(found.labels) == 1:
+        known = zip(best.names, best.constants[0], best.standard_errors[0], strict=True)
+        rows = [
+            (name, *constant_row(value, error, *ends))
+            for (name, value, error), ends in zip(known, best.confidence_intervals[0], strict=True)
+        ]
+        header = ("constant", "value", "standard error", "95% interval")
+        return [Table(header, tuple(rows)), Paragraph(_INTERVALS)]
     meanings = dict(zip(best.names, best.meanings))
     for one in best.compared():
         if one.name in best.shared:
@@ -155,18 +170,20 @@ def compared_blocks(found: FormResult) -> list[Block]:
             )
         )
     header = ("constant", "meaning", "median", "range", "one value for all", "p")
+    if not meanings:
+        header, rows = (header[0], *header[2:]), [(row[0], *row[2:]) for row in rows]
     return [
         Table(header, tuple(rows)),
-        Paragraph(
-            (_DIFFERENCES if len(found.labels) > 1 else "")
-            + "Intervals hold the true values with 95% probability if the form is right and noise "
-            "is independent."
-        ),
+        Paragraph(f"{_DIFFERENCES} {_INTERVALS}"),
     ]
 
 
-def each_table(found: FormResult) -> Table:
-    """The constants of every series by the best form."""
+def series_blocks(found: FormResult) -> list[Block]:
+    """The constants of every series by the best form, where there are several."""
+    return [Heading("Each series"), _each_table(found)] if len(found.labels) > 1 else []
+
+
+def _each_table(found: FormResult) -> Table:
     best = found.best
     errors = best.standard_errors
     rows = tuple(

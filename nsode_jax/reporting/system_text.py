@@ -42,7 +42,9 @@ def as_html(found: SystemResult) -> str:
 
 def _blocks(found: SystemResult, laws: Block) -> list[Block]:
     points = [fixed_point_text(p, found.system.states) for p in find_fixed_points(found).points]
+    sure = certainty_text(found)
     remarks = (
+        *([f"How sure: {sure}"] if sure else []),
         *(f"Fixed point: {point}" for point in points),
         *(f"Note: {note}" for note in found.notes),
     )

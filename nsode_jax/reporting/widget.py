@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from nsode_jax.dynamics.trajectory import count
 from nsode_jax.reporting.documents import Code, blocks_to_html
 from nsode_jax.reporting.exploration import Exploration, Slider
 from nsode_jax.results.formatting import probability_text
@@ -38,6 +39,8 @@ class LawWidget(ipywidgets.VBox):
         self.chooser = ipywidgets.Dropdown(
             options=options, description="law", style=_WIDE, layout={"width": "100%"}
         )
+        if len(options) == 1:  # A given form has no rivals.
+            self.chooser.layout.display = "none"
         self._reset = ipywidgets.Button(description="As fitted", layout={"width": "7rem"})
         self._names, self._law = ipywidgets.HTML(), ipywidgets.HTML()
         self._pictures, self._details = ipywidgets.HTML(), ipywidgets.HTML()
@@ -50,7 +53,8 @@ class LawWidget(ipywidgets.VBox):
         self._choose(0)
 
     def __repr__(self) -> str:
-        return f"<LawWidget: {len(self.chooser.options)} laws, shown where the notebook runs>"
+        laws = count(len(self.chooser.options), "law")
+        return f"<LawWidget: {laws}, shown where the notebook runs>"
 
     def _choose(self, place: int) -> None:
         self.seen.choose(place)

@@ -85,7 +85,10 @@ def _goodness(best: Candidate, trajectories: Sequence[Trajectory]) -> tuple[str,
         f"{probability_text(probability)})"
     )
     if probability > _TOO_GOOD_FIT:
-        return (f"The measurement errors seem too large: {found}.",)
+        return (
+            f"The measurement errors seem too large: {found}. Are they standard deviations of "
+            "single values?",
+        )
     return (
         f"The measurement errors do not account for the data: {found}. They are too small, or no "
         "law that was found is right. The standard errors of the constants follow from the "

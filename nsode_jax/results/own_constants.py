@@ -74,7 +74,7 @@ class Comparison:
         return f"{spread}; one value for all is possible: {mean} (p = {self.p_value:.2g})"
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class FormCandidate:
     """A form of law with the constants of every series, in the data's units.
 
@@ -195,6 +195,9 @@ class FormCandidate:
     def __str__(self) -> str:
         head = f"dy/dt = {self.formula.text}"
         return f"{head}  ({self.name})" if self.name else head
+
+    def __repr__(self) -> str:
+        return f"<FormCandidate: {self}, probability {probability_text(self.probability)}>"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -329,7 +332,10 @@ def best_form_text(found: FormResult) -> str:
         meaning = f"  [{meanings[compared.name]}]" if compared.name in meanings else ""
         shared = ", the same in all series" if compared.name in best.shared else ""
         lines.append(f"  {compared}{shared}{meaning}")
-    rest = [f"R²: median {r2_text(float(np.median(best.r2)))}, least {r2_text(best.r2.min())}"]
+    least = r2_text(best.r2.min())
+    rest = [f"R²: median {r2_text(float(np.median(best.r2)))}, least {least}"]
+    if len(found.labels) == 1:
+        rest = [f"R²: {least}"]
     if not math.isnan(best.goodness_of_fit):
         rest.append(f"goodness of fit {probability_text(best.goodness_of_fit)}")
     if found.unexplained:

@@ -16,6 +16,7 @@ from nsode_jax.expressions.expression import Expression
 from nsode_jax.observed.dataset import Dataset
 from nsode_jax.observed.noise_scale import NoiseScale
 from nsode_jax.results import callables, prediction, rounding, source, uncertainty
+from nsode_jax.results.formatting import probability_text
 from nsode_jax.selection.catalogue import Catalogue, NamedLaw
 from nsode_jax.selection.naming import Name, NamedParameter, name_of
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     import sympy
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Candidate:
     """A law dy/dt = f(y), fitted to the data, in the data's units.
 
@@ -253,6 +254,12 @@ class Candidate:
             return prediction.predict(self.expression, float(y0), t)
         start, fitted = self.start_times[trajectory], self.y0s[trajectory]
         return prediction.predict(self.expression, fitted, t, start)
+
+    def __str__(self) -> str:
+        return f"dy/dt = {self.rounded().infix}"
+
+    def __repr__(self) -> str:
+        return f"<Candidate: {self}, probability {probability_text(self.probability)}>"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,6 +15,7 @@ from nsode_jax.dynamics.dop853_system import NO_INPUTS, Inputs
 from nsode_jax.dynamics.system import System, integrate, measured_inputs
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.observed.observations import Run
+from nsode_jax.results.formatting import probability_text
 from nsode_jax.results.uncertainty import confidence_intervals
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ DIGITS = 4
 _TOLERANCE = 1e-9
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class SystemCandidate:
     """One law for each quantity, fitted together, in the data's units.
 
@@ -244,6 +245,10 @@ class SystemCandidate:
     def __str__(self) -> str:
         pairs = zip(self.left_sides, self.rounded(), strict=True)
         return "\n".join(f"{left} = {law.infix}" for left, law in pairs)
+
+    def __repr__(self) -> str:
+        laws = "; ".join(str(self).splitlines())
+        return f"<SystemCandidate: {laws}, probability {probability_text(self.probability)}>"
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.expressions.notation import NAME, unknown_names
+from nsode_jax.expressions.notation import NAME, parse, unknown_names
 from nsode_jax.expressions.operators import (
     CONSTANT,
     NEGATIVE_CONSTANT,
@@ -48,6 +48,7 @@ class NamedFormula:
         names = unknown_names(text, variables)
         if len(names) > _MOST_NAMES:
             raise ValueError(f"more than {_MOST_NAMES} names in {text!r}")
+        parse(text, (*variables, *names))  # So that errors are in the words of the text.
         marks = {name: _MARK * (1 + i / _MOST_NAMES) for i, name in enumerate(names)}
         # In parentheses, so that a minus in front is an operator and no sign of the number.
         marked = NAME.sub(lambda m: f"({marks[m[0]]!r})" if m[0] in marks else m[0], text)

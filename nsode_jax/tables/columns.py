@@ -95,7 +95,8 @@ def choose_columns(
         if not replicates and (len(usable) > 2 or sum(map(bool, sheet.names)) > 2 + len(taken)):
             notes.append(
                 f"The file has more than two columns; {sheet.label(chosen_time)} was taken as the "
-                f"time and {sheet.label(chosen[0])} as the value."
+                f"time and {sheet.label(chosen[0])} as the value; choose others with --time and "
+                "--value."
             )
     return Choice(chosen_time, tuple(chosen), hidden[0] if hidden else None, tuple(notes))
 
@@ -136,7 +137,9 @@ def _choose_time(
 ) -> tuple[int, list[str]]:
     """The column of times among the free ones, and notes on the choice."""
     if not free:
-        raise TrajectoryError("All columns are taken for values; none is left for the times.")
+        raise TrajectoryError(
+            "All columns are taken for values and none is left for the times; name fewer (--value)."
+        )
     needed = 1 if has_value else 2
     named = _named_as_time(sheet, kinds, free, hidden)
     dated = sorted(

@@ -222,7 +222,7 @@ def _from_spreadsheet(raw: bytes, suffix: str, shown: str) -> tuple[Sheet, list[
     except ImportError:
         raise TrajectoryError(
             f"{shown} is an {what} file; reading it needs the extra `excel`: "
-            "pip install 'nsode-jax[excel]'."
+            "pip install 'nsode_jax[excel]'."
         ) from None
     except Exception as error:
         reason = " ".join(str(error).split())[:200].rstrip(".")

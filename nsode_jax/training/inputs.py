@@ -66,7 +66,10 @@ class Inputs:
           ValueError: if the processes do not divide a batch.
         """
         if batch_size % processes:
-            raise ValueError(f"{processes} processes do not divide a batch of {batch_size}")
+            raise ValueError(
+                f"{processes} processes do not divide a batch of {batch_size}; set "
+                "training.batch_size to a multiple"
+            )
         self._dataset, self._generation, self._corruption = dataset, generation, corruption
         self._form, self._batch_size, self._workers = form, batch_size, workers
         self._length_multiple = length_multiple

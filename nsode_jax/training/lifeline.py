@@ -96,7 +96,9 @@ class Lifeline:
                     connection, _ = server.accept()
                 except TimeoutError:
                     missing = set(range(1, self._processes)) - set(connections)
-                    raise OSError(f"process {min(missing)} has not connected") from None
+                    raise OSError(
+                        f"process {min(missing)} has not connected; see what it printed"
+                    ) from None
                 connection.settimeout(5.0)
                 introduction = self._receive(connection, len(secret) + self._MESSAGE.size)
                 if introduction[: len(secret)] == secret:

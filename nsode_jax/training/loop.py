@@ -118,7 +118,8 @@ def train_to_end(
     if config.batch_size % devices:
         raise ValueError(
             f"{jax.device_count()} devices that accumulate {config.accumulate} parts "
-            f"do not divide a batch of {config.batch_size}"
+            f"do not divide a batch of {config.batch_size}; set training.batch_size to a multiple "
+            f"of {devices}"
         )
     first = jax.process_index() == 0
     vocabulary, model = Vocabulary.of(generation.system), Model(model_config)
@@ -241,7 +242,8 @@ def train_to_end(
     if stop is Stop.SKIPPED:
         raise FloatingPointError(
             f"the loss or its gradient was not finite, or too large, in {config.max_skipped} "
-            f"steps in a row; step {step} is saved with the last good parameters"
+            f"steps in a row; step {step} is saved with the last good parameters; lower "
+            "training.learning_rate"
         )
     if first:
         print(_farewell(stop, step, interrupt, config, record), flush=True)

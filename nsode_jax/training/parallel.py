@@ -71,7 +71,7 @@ def joined_processes(
         )
         job = distributed.global_state
         if job.num_processes == 1 or job.coordinator_address is None or job.client is None:
-            raise CannotJoin("the job to join has only one process")
+            raise CannotJoin("the job to join has only one process; leave out --distributed")
         host = job.coordinator_address.rsplit(":", 1)[0].strip("[]")
         lifeline = Lifeline(job.process_id, job.num_processes, host, job.client)
     except OSError as error:

@@ -54,7 +54,8 @@ def changes(workdir: Path, sections: Mapping[str, Any]) -> list[str]:
         before["generation"].setdefault("system", dataclasses.asdict(SCALAR))
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise ModelChanged(
-            f"{workdir} has checkpoints but no readable {_FILE}, so nobody knows of which model"
+            f"{workdir} has checkpoints but no readable {_FILE}, so nobody knows of which model; "
+            "choose a new workdir"
         ) from error
     texts = []
     # Through JSON, so that tuples compare equal to lists.
@@ -91,13 +92,16 @@ def pretrained_params(
     """
     model, params, theirs, card = load_pretrained(name_or_path)
     if theirs != vocabulary:
-        raise ModelChanged(f"init_from: the weights {name_or_path!r} have another vocabulary")
+        raise ModelChanged(
+            f"init_from: the weights {name_or_path!r} have another vocabulary; take others, or a "
+            "config with theirs"
+        )
     for field in dataclasses.fields(ModelConfig):
         theirs, ours = getattr(model.config, field.name), getattr(config, field.name)
         # Weights are stored apart from the type they are computed with.
         if theirs != ours and field.name not in (*_SAME_MODEL, "dtype"):
             raise ModelChanged(
                 f"init_from: the weights {name_or_path!r} have {field.name} {theirs!r}, "
-                f"the model of this run {ours!r}"
+                f"the model of this run {ours!r}; set --config.model.{field.name} to theirs"
             )
     return params, card
