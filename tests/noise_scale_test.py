@@ -11,7 +11,6 @@ from nsode_jax.observed.dataset import Dataset
 from nsode_jax.observed.noise_scale import LINEAR, NoiseScale, expected_noise, scale_of
 from nsode_jax.reporting.plot import draw_fit, draw_law
 from nsode_jax.reporting.text import fit_text
-from nsode_jax.residuals.noise import with_noise
 
 SOURCES = ("named laws", "library")
 
@@ -78,7 +77,7 @@ def test_forms_tell_the_true_law_from_its_largest_term(points):
     """Of exact values, sparse or dense: 20 in 20 - 0.8 y is nothing beside 1e6."""
     data = Dataset.of([Trajectory(*_decay(points, 0.0))])
     laws = [Expression.from_infix(law) for law in ("20 - 0.8*y", "-0.8*y")]
-    form = data_form(with_noise(data, expected_noise(data.trajectories)))
+    form = data_form(data.with_noise(expected_noise(data.trajectories)))
     right, wrong = (form.residual(law) for law in laws)
     assert right < 1e-3 < 0.1 < wrong
 

@@ -8,7 +8,7 @@ from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.trajectory_fitting import Linearized, fit_trajectories, linearized
 from nsode_jax.observed.dataset import Dataset
-from nsode_jax.residuals.noise import growing_noise, huber_noise, outliers, with_noise
+from nsode_jax.residuals.noise import growing_noise, huber_noise, outliers
 
 DURATION = 7.0
 CURVES = {
@@ -93,7 +93,7 @@ def test_huber_weights_save_the_constants():
     data = Dataset.of([Trajectory(np.linspace(0.0, DURATION, 20), y)])
     laws = [
         fit_trajectories(d, Expression.from_infix("-0.43*y"), [5.0], Origin("test")).expression
-        for d in (data, with_noise(data, noise))
+        for d in (data, data.with_noise(noise))
     ]
     errors = [abs(law.constants[0] + 0.43) for law in laws]
     assert errors[1] < 0.3 * errors[0]
@@ -101,5 +101,5 @@ def test_huber_weights_save_the_constants():
 
 def test_noise_is_split_among_the_series():
     series = [Trajectory(np.arange(float(n)), np.arange(n) + 1.0) for n in (4, 6)]
-    noisy = with_noise(Dataset.of(series), np.arange(1.0, 11.0))
+    noisy = Dataset.of(series).with_noise(np.arange(1.0, 11.0))
     assert [s.noise.tolist() for s in noisy] == [[1, 2, 3, 4], [5, 6, 7, 8, 9, 10]]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsode_jax.console import scalar
 from nsode_jax.console.arguments import (
-    PROGRAM,
     InputError,
     of_systems,
     refuse,
@@ -25,7 +24,8 @@ from nsode_jax.console.scalar import (
     read_series,
     read_several,
 )
-from nsode_jax.console.terminal import Progress, remark
+from nsode_jax.console.searching import print_notes, searched
+from nsode_jax.console.terminal import remark
 from nsode_jax.search.effort import SOURCES
 from nsode_jax.tables.table import Measurements
 
@@ -41,29 +41,16 @@ def run(options: argparse.Namespace) -> int:
     read = read_input(options)
     announce(read)
     output = output_of(options.file, options.out)
-    progress = Progress(sys.stderr)
-    progress("loading")
-    from nsode_jax.discovery.pipeline import DiscoveryError
-    from nsode_jax.modeling.pretrained import WeightsError
+    found = searched(partial(find, read, options))
+    if found is None:
+        return 1
     from nsode_jax.reporting.certainty import certainty_text
     from nsode_jax.reporting.report_own_constants import write_report
 
-    try:
-        found = find(read, options, progress)
-    except DiscoveryError as error:
-        progress.end_line()
-        print(f"{PROGRAM}: {error}", file=sys.stderr)
-        return 1
-    except (WeightsError, ValueError) as error:
-        raise InputError(" ".join(str(error).split())) from error
-    finally:
-        progress.end_line()
     print(f"\n{found.text(options.candidates)}")
     if found.tried and (sure := certainty_text(found)):  # Of a given form nothing was compared.
         print(remark("how sure", sure))
-    for note in found.notes:
-        if note not in read.notes:
-            print(remark("note", note))
+    print_notes(found.notes, read.notes)
     source = Path(options.file).name
     write(
         output,

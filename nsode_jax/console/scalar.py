@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
 
-from nsode_jax.console.arguments import PROGRAM, InputError
+from nsode_jax.console.arguments import InputError
 from nsode_jax.console.output import Output, output_of, write
-from nsode_jax.console.terminal import Progress, columns, remark
+from nsode_jax.console.searching import print_notes, searched
+from nsode_jax.console.terminal import columns, remark
 from nsode_jax.dynamics.trajectory import MIN_POINTS, Trajectory, count
 
 # JAX and the model are imported only once the input is known to be good, so that
@@ -40,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     notes, names = read.notes, read.names
     output = output_of(options.file, options.out)
     announce(read)
-    discovery = _discover(read, options)
+    discovery = searched(partial(find, read, options))
     if discovery is None:
         return 1
     _print(discovery, names, notes, options.candidates)
@@ -154,31 +155,7 @@ def _print(
         print(remark("tried", tried))
     if (residuals := residual_remark(discovery)).warns:
         print(remark("note", residuals.text))
-    for note in discovery.notes:
-        if note not in already_said:
-            print(remark("note", note))
-
-
-def _discover(read: Measurements, options: argparse.Namespace) -> Discovery | None:
-    """What was found; None, after a line on stderr, if no law was."""
-    progress = Progress(sys.stderr)
-    progress("loading")
-    from nsode_jax.discovery.pipeline import DiscoveryError
-    from nsode_jax.modeling.pretrained import WeightsError
-    from nsode_jax.observed.frame import FrameError
-
-    try:
-        discovery = find(read, options, progress)
-        progress(f"done, {count(len(discovery.candidates), 'candidate')}")
-    except DiscoveryError as error:
-        progress.end_line()
-        print(f"{PROGRAM}: {error}", file=sys.stderr)
-        return None
-    except (WeightsError, FrameError) as error:
-        raise InputError(" ".join(str(error).split())) from error
-    finally:
-        progress.end_line()
-    return discovery
+    print_notes(discovery.notes, already_said)
 
 
 def find(

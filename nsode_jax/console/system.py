@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nsode_jax.console.arguments import PROGRAM, InputError, refuse
+from nsode_jax.console.arguments import InputError, refuse
 from nsode_jax.console.output import Output, output_of, write
 from nsode_jax.console.scalar import count_and_span
-from nsode_jax.console.terminal import Progress, remark
-from nsode_jax.dynamics.trajectory import count
+from nsode_jax.console.searching import print_notes, searched
+from nsode_jax.console.terminal import remark
 from nsode_jax.search.effort import SOURCES
 from nsode_jax.tables.quantities import Quantities, read_quantities
 
@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     for note in read.notes:
         print(remark("note", note))
     print(what_was_read(read), flush=True)
-    found = _discover(read, options)
+    found = searched(partial(find, read, options))
     if found is None:
         return 1
     _print(found, read.notes, options.candidates)
@@ -86,26 +86,6 @@ def what_was_read(read: Quantities) -> str:
     return points + listed
 
 
-def _discover(read: Quantities, options: argparse.Namespace) -> SystemDiscovery | None:
-    """What was found; None, after a line on stderr, if no law was."""
-    progress = Progress(sys.stderr)
-    progress("loading")
-    from nsode_jax.discovery.pipeline import DiscoveryError
-
-    try:
-        found = find(read, options, progress)
-        progress(f"done, {count(len(found.candidates), 'candidate')}")
-    except DiscoveryError as error:
-        progress.end_line()
-        print(f"{PROGRAM}: {error}", file=sys.stderr)
-        return None
-    except ValueError as error:
-        raise InputError(" ".join(str(error).split())) from error
-    finally:
-        progress.end_line()
-    return found
-
-
 def find(
     read: Quantities, options: argparse.Namespace, progress: Callable[..., None]
 ) -> SystemDiscovery:
@@ -143,9 +123,7 @@ def _print(found: SystemDiscovery, already_said: Sequence[str], rows: int) -> No
     for name, residuals in residual_remarks(found):
         if residuals.warns:
             print(remark("note", f"{name}: {residuals.text}"))
-    for note in found.notes:
-        if note not in already_said:
-            print(remark("note", note))
+    print_notes(found.notes, already_said)
 
 
 def _write(

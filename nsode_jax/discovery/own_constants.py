@@ -33,7 +33,6 @@ from nsode_jax.observed.dataset import Dataset
 from nsode_jax.observed.noise_scale import expected_noise
 from nsode_jax.reporting.form_discovery import FormDiscovery
 from nsode_jax.residuals.goodness import ChiSquared
-from nsode_jax.residuals.noise import with_noise
 from nsode_jax.results.own_constants import FormCandidate
 from nsode_jax.search.effort import SOURCES
 from nsode_jax.search.forms import (
@@ -119,8 +118,8 @@ def discover_own_constants(
     together, more = judged_by_their_errors(Dataset.of(trajectories))
     noise = expected_noise(together.trajectories)
     if noise is not None:
-        together, more = with_noise(together, noise), (*more, OVER_DECADES)
-        trajectories = with_noise(Dataset(trajectories), noise).trajectories
+        together, more = together.with_noise(noise), (*more, OVER_DECADES)
+        trajectories = Dataset(trajectories).with_noise(noise).trajectories
     given = [Dataset((series,)) for series in together]
     tried: tuple[str, ...] = ()
     if formula is not None:

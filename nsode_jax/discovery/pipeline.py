@@ -37,7 +37,6 @@ from nsode_jax.observed.scaling import AffineView, working_units
 from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.residuals.goodness import goodness_of_fit, lack_of_fit
 from nsode_jax.residuals.holdout import held_out_error
-from nsode_jax.residuals.noise import with_noise
 from nsode_jax.results.diagnostics import diagnose
 from nsode_jax.results.result import Candidate
 from nsode_jax.search.effort import EFFORTS, SOURCES, Effort, RefineConfig
@@ -158,7 +157,7 @@ def discover(
         asked.insert(0, GivenLaws(tuple(_in_working_units(law, units) for law in own)))
     with believing(named_laws) as prior:
         noise = wide = expected_noise(data.trajectories)
-        weighted = data if noise is None else with_noise(data, noise)
+        weighted = data if noise is None else data.with_noise(noise)
         form = data_form(weighted)
         proposals, tried = _proposed(asked, weighted, form, seed, progress)
         search = functools.partial(
@@ -176,7 +175,7 @@ def discover(
             noise, remarks = weighting(given, first, robust, starts, wide)
             if noise is before:
                 break
-            weighted = data if noise is None else with_noise(data, noise)
+            weighted = data if noise is None else data.with_noise(noise)
             form = data_form(weighted)
             # What was found is where the search goes on; the weights change constants, and the
             # order of the best.
@@ -189,7 +188,7 @@ def discover(
             f"None of the {len(proposals)} proposed laws has a solution near the data; "
             "try a greater effort or another seed."
         )
-    given = given if noise is None else with_noise(given, noise)
+    given = given if noise is None else given.with_noise(noise)
     trajectories = tuple(
         dataclasses.replace(series, noise=one.noise, sigma=one.sigma)
         for series, one in zip(trajectories, given, strict=True)

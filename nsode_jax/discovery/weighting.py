@@ -22,7 +22,6 @@ from nsode_jax.residuals.noise import (
     huber_noise,
     likeliest_noise,
     outliers,
-    with_noise,
 )
 from nsode_jax.results.formatting import time_text
 
@@ -68,7 +67,7 @@ def weighting(
     """
     fit = ranked[0][0] if ranked else None
     # Solved as exactly as the noise asks for, which is then taken out again.
-    known = data if expected is None else with_noise(data, expected)
+    known = data if expected is None else data.with_noise(expected)
     linear = None if fit is None or fit.diverged else linearized(known, fit)
     if linear is None:
         return Weighting(expected, ())
@@ -99,10 +98,7 @@ def _over_decades(
 ) -> Weighting:
     """The same of values that span decades."""
     noise = expected
-    if (
-        linear.weighted(1.0 / expected).rms * data.spread
-        > CLEAN * with_noise(data, expected).spread
-    ):
+    if linear.weighted(1.0 / expected).rms * data.spread > CLEAN * data.with_noise(expected).spread:
         noise = likeliest_noise(_solution(data, linear), linear)
     weighted = linear if noise is None else linear.weighted(1.0 / noise)
     kept = _kept(weighted)

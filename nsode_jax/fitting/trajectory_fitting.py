@@ -161,8 +161,7 @@ def autocorrelation(data: Dataset, fit: Fit) -> float:
     """Of neighbouring residuals of a fit, within their series; 0 if there are none."""
     problem = Problem.of(data, fit.expression)
     residual = problem.residual(problem.start(fit.y0s))
-    ends = np.cumsum([len(series) for series in data])[:-1]
-    products = sum(float(part[1:] @ part[:-1]) for part in np.split(residual, ends))
+    products = sum(float(part[1:] @ part[:-1]) for part in data.split(residual))
     return products / (float(residual @ residual) or 1.0)
 
 

@@ -59,6 +59,16 @@ class Dataset:
     def __len__(self) -> int:
         return len(self.trajectories)
 
+    def split(self, values: Float[np.ndarray, " observations"]) -> list[Float[np.ndarray, " time"]]:
+        """Values of all observations, by series."""
+        return np.split(values, np.cumsum([len(series) for series in self])[:-1])
+
+    def with_noise(self, noise: Float[np.ndarray, " observations"]) -> Dataset:
+        """The same with relative standard deviations of the values."""
+        pairs = zip(self, self.split(noise), strict=True)
+        series = tuple(dataclasses.replace(one, noise=part) for one, part in pairs)
+        return dataclasses.replace(self, trajectories=series)
+
     @functools.cached_property
     def y(self) -> Float[np.ndarray, " observations"]:
         """The values of all series, one after the other."""

@@ -6,7 +6,6 @@ ones, and then noise grows wherever something happens.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import NamedTuple
 
@@ -15,7 +14,6 @@ from jaxtyping import Bool, Float
 from scipy import stats
 
 from nsode_jax.fitting.trajectory_fitting import Linearized
-from nsode_jax.observed.dataset import Dataset
 from nsode_jax.observed.noise_scale import levels
 
 SIGNIFICANCE = 0.02
@@ -191,14 +189,6 @@ def huber_noise(linear: Linearized, sigma: float | None = None) -> _Observations
             break
         noise = np.sqrt(np.maximum(left / (_HUBER * scale), 1.0))
     return noise
-
-
-def with_noise(data: Dataset, noise: _Observations) -> Dataset:
-    """The data with relative standard deviations of their values."""
-    ends = np.cumsum([len(series) for series in data])[:-1]
-    parts = zip(data, np.split(noise, ends), strict=True)
-    series = tuple(dataclasses.replace(one, noise=part) for one, part in parts)
-    return dataclasses.replace(data, trajectories=series)
 
 
 def directions(
