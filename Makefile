@@ -39,7 +39,7 @@ test-baselines: $(DEV_INSTALLED)
 	@echo "Installing SINDy, gplearn and Operon into $(VENV)"
 	@$(PIP) -e '.[dev,baselines]'
 	$(BIN)/python -c 'import pysindy, gplearn, pyoperon'
-	$(BIN)/python -m pytest tests/baselines_test.py
+	$(BIN)/python -m pytest tests/baselines_test.py tests/system_baselines_test.py
 
 # Beam comes last: it brings older versions of protobuf and pyarrow.
 test-beam: $(DEV_INSTALLED)
