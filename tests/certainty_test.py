@@ -1,6 +1,8 @@
 """One sentence on how sure one may be, from all candidates."""
 
+import itertools
 import math
+from collections.abc import Sequence
 
 import pytest
 
@@ -10,12 +12,14 @@ from nsode_jax.reporting.certainty import certainty_text
 from nsode_jax.results.result import Candidate, Result
 
 
-def _text(*probabilities: float) -> str:
-    laws = tuple(
-        Candidate(Expression.from_infix("y"), (1.0,), (0.0,), 0.9, 0.1, 1.0, probability=p)
-        for p in probabilities
+def _text(*probabilities: float, laws: Sequence[str] = ()) -> str:
+    powers = itertools.combinations(range(2, 9), 2)  # Of forms of their own.
+    laws = laws or [f"0.7*y**{a} + 0.3*y**{b}" for (a, b), _ in zip(powers, probabilities)]
+    candidates = tuple(
+        Candidate(Expression.from_infix(law), (1.0,), (0.0,), 0.9, 0.1, 1.0, probability=p)
+        for law, p in zip(laws, probabilities, strict=True)
     )
-    return certainty_text(Result(laws, (Trajectory([0, 1, 2], [1, 2, 4]),), (), 1.0))
+    return certainty_text(Result(candidates, (Trajectory([0, 1, 2], [1, 2, 4]),), (), 1.0))
 
 
 @pytest.mark.parametrize(
@@ -47,3 +51,12 @@ def _text(*probabilities: float) -> str:
 )
 def test_all_candidates_have_a_say(probabilities, expected):
     assert _text(*probabilities) == expected
+
+
+def test_laws_of_one_form_count_together():
+    """A factor that is 1 in one of them is a matter of units; a power is not."""
+    laws = ("0.9*y - 0.3*y**2", "y**3 - y", "y - 0.31*y**2", "0.4*y", "1.1*y - y**2")
+    assert _text(0.4, 0.25, 0.2, 0.1, 0.002, laws=laws) == (
+        "60.2% that the first form (laws 1 and 3) is right, 35.0% that one of 2 others is, "
+        "4.8% that none of those found is: the data do not tell it from 1 other."
+    )

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Hashable, Sequence
 
+from nsode_jax.expressions.canonical import canonicalize
+from nsode_jax.expressions.constants import structure
+from nsode_jax.expressions.expression import ExpressionError
 from nsode_jax.results.formatting import probability_text
-from nsode_jax.results.own_constants import FormResult
-from nsode_jax.results.result import Result
-from nsode_jax.results.system_result import SystemResult
+from nsode_jax.results.own_constants import FormCandidate, FormResult
+from nsode_jax.results.result import Candidate, Result
+from nsode_jax.results.system_result import SystemCandidate, SystemResult
+from nsode_jax.search.variants import with_coefficients
+from nsode_jax.selection.form import form_of
 
 _STANDS_OUT, _LIKELIER = 0.9, 0.5
 _RIVAL = 1 / 3
 """A law with so large a share of the first one's probability is its rival."""
 
-_CONSIDERED = 0.005
+_CONSIDERED, _LEAST = 0.005, 0.0005
 
 
 def certainty_text(result: Result | SystemResult | FormResult) -> str:
-    """What the probabilities of all candidates say of the first, and of laws not found.
+    """What the probabilities of all candidates say of the first form, and of laws not found.
+
+    Candidates of one form, such as y - 0.3*y**2 and 0.9*y - 0.3*y**2, count together.
 
     Args:
       result: what was found; its candidates in order.
@@ -28,11 +37,16 @@ def certainty_text(result: Result | SystemResult | FormResult) -> str:
     probabilities = [candidate.probability for candidate in result.candidates]
     if any(map(math.isnan, probabilities)):
         return ""
-    first, *others = probabilities
+    forms: dict[Hashable, list[int]] = {}
+    for rank, candidate in enumerate(result.candidates, start=1):
+        forms.setdefault(_form(candidate), []).append(rank)
+    first, *others = (sum(probabilities[rank - 1] for rank in ranks) for ranks in forms.values())
     unfound = max(0.0, 1.0 - sum(probabilities))
     rivals = sum(other >= _RIVAL * first for other in others)
     considered = sum(other >= _CONSIDERED for other in others)
-    parts = [f"{probability_text(first)} that the first form is right"]
+    alike = [r for r in next(iter(forms.values())) if probabilities[r - 1] >= _CONSIDERED]
+    which = f" (laws {_listed(alike)})" if len(alike) > 1 else ""
+    parts = [f"{probability_text(first)} that the first form{which} is right"]
     if considered:
         several = f"one of {considered} others" if considered > 1 else "the other one"
         parts.append(f"{probability_text(sum(others))} that {several} is")
@@ -47,6 +61,23 @@ def certainty_text(result: Result | SystemResult | FormResult) -> str:
     else:
         verdict = "many forms fit about as well"
     return f"{', '.join(parts)}: {verdict}."
+
+
+def _form(candidate: Candidate | SystemCandidate | FormCandidate) -> Hashable:
+    """What candidates of one form have in common; those that hardly count have none."""
+    if candidate.probability >= _LEAST:
+        with contextlib.suppress(ExpressionError):
+            if isinstance(candidate, Candidate):
+                return form_of(candidate.expression)
+            if isinstance(candidate, SystemCandidate):
+                general = [with_coefficients(canonicalize(law)) for law in candidate.laws]
+                return tuple((structure(law), law.skeleton.signs) for law in general)
+    return id(candidate)
+
+
+def _listed(ranks: Sequence[int]) -> str:
+    *most, last = map(str, ranks)
+    return f"{', '.join(most)} and {last}"
 
 
 __all__ = ["certainty_text"]
