@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from observing import candidate_of
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
@@ -95,6 +96,13 @@ def test_fixed_points_with_their_errors():
     # y* = 1/b, so that its error is that of b over b squared.
     assert upper.stable and upper.observed
     assert upper.y == pytest.approx(2.0) and upper.standard_error == pytest.approx(0.0136, 1e-3)
+
+
+def test_zero_is_exact_where_a_power_of_y_ends_too():
+    law = candidate_of("0.75*y - 0.17*y**1.8", np.diag([0.01, 0.003, 0.01]) ** 2)
+    series = Trajectory(T, np.linspace(0.5, 5.0, T.size))
+    zero, rest = find_fixed_points(Discovery((law,), (series,), (), 1.0))
+    assert (zero.y, zero.standard_error) == (0.0, 0.0) and rest.standard_error > 0.0
 
 
 class TestResiduals:

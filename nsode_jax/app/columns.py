@@ -162,7 +162,7 @@ class ColumnsCard:
             self._text("form", "--form", "r*y*(1 - y/K)")
             self._bounds = self._text("bounds", "--bounds", "K > 0, 0 < r < 5")
             self._shared = self._text("shared", "--shared", "K")
-            self._text("tried", "--try", "0.5*y*(1 - y/600)")
+            self._tried = self._text("tried", "--try")
             self._switch("zero_at_zero", "--zero-at-zero", ": f(0) = 0")
             self._switch("explicit_time", "--explicit-time")
             self._switch("second_order", "--order 2", ": the law is of accelerations")
@@ -198,9 +198,13 @@ class ColumnsCard:
         self._sigma.set_enabled(not asked.errors)
         self._bounds.set_visibility(bool(asked.form))
         self._shared.set_visibility(asked.has_own_constants)
-        for line, cell in zip(self._ends, self._table.ends(asked), strict=True):
-            line.props["placeholder"] = cell
-            line.update()
+        coupled = asked.has_several_columns and not asked.replicates
+        law = "a*x - b*x*y; c*x*y - d*y" if coupled else "0.5*y*(1 - y/600)"
+        examples = (*self._table.ends(asked), law)
+        for line, example in zip((*self._ends, self._tried), examples, strict=True):
+            if line.props.get("placeholder") != example:  # What is being written stays.
+                line.props["placeholder"] = example
+                line.update()
         # Of a form that is known there is nothing to search.
         self._effort.set_visibility(not asked.form)
         self._run.set_text("Fit the form" if asked.form else "Find the law")

@@ -76,7 +76,8 @@ def _draw(axes: Axes, found: FormResult, series: int, *, small: bool) -> None:
     axes.plot(data.t, data.y, "o", ms=2 if small else 4, color=DATA, mew=0, alpha=0.7)
     t = np.linspace(data.t[0], data.t[-1], _TIMES)
     axes.plot(t, finite(best.solution(t, series)), color=BEST, lw=1.2 if small else 2.0)
-    axes.set_title(as_label(found.labels[series]), fontsize=7 if small else 9, pad=2)
+    if len(found.labels) > 1:
+        axes.set_title(as_label(found.labels[series]), fontsize=7 if small else 9, pad=2)
     axes.tick_params(labelsize=6 if small else 8, color="0.6")
     axes.spines[["top", "right"]].set_visible(False)
     if not over_decades(found.trajectories):

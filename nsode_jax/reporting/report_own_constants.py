@@ -61,8 +61,10 @@ def write_report(
         Picture(
             "series.png",
             png_of(plot_series(found, None, time_name, value_name)),
-            f"{number} series of {value_name} over {time_name} with their solutions.",
-            "Every series and its solution by the best form.",
+            f"{number} series of {value_name} over {time_name}, and solutions of the best form.",
+            "Every series and its solution by the best form."
+            if number > 1
+            else "The data and the solution.",
         )
     ]
     if number > 1:

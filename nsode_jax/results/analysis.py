@@ -95,13 +95,19 @@ def find_fixed_points(result: Result) -> list[FixedPoint]:
     return found
 
 
+_BESIDE, _EXACT = 1e-9, 1e-6
+
+
 def _root_error(best: Candidate, y: float, span: float) -> float:
     """Standard error of a root of f: that of f over the slope of f."""
     step = 1e-5 * span
-    below, above = best.expression.evaluate(np.array([y - step, y + step]))
-    slope = abs(above - below) / (2 * step)
-    error = float(best.rate_standard_error(np.array([y]))[0])
-    return error / slope if np.isfinite(slope) and slope > 0 else math.nan
+    rises = np.diff(best.expression.evaluate(np.array([y - step, y, y + step])))
+    known = rises[np.isfinite(rises)]  # On one side only where f ends, as y**c does at 0.
+    slope = abs(known.mean()) / step if known.size else math.nan
+    error, near = best.rate_standard_error(np.array([y, y + _BESIDE * span]))
+    if y == 0.0 and math.isnan(error) and near < _EXACT * slope * span:
+        return 0.0  # The derivative of y**c by c has a logarithm, and tends to 0.
+    return float(error) / slope if slope > 0 else math.nan
 
 
 def fixed_points(expression: Expression, y: Float[np.ndarray, " grid"]) -> list[tuple[float, bool]]:
