@@ -344,6 +344,19 @@ def test_marks_that_can_be_read_in_two_ways(browser, tmp_path):
     browser.shot("marks")
 
 
+def test_dates_that_can_be_read_in_two_ways(browser, tmp_path):
+    days = [f"{number:02}/{number + 1:02}/2020,{number**2}" for number in range(1, 12)]
+    dates = tmp_path / "dates.csv"
+    dates.write_text("\n".join(["date,y", *days]))
+    browser.open()
+    browser.upload(dates)
+    browser.see(".problem", "can be read in two ways", "“order of dates” day-first")
+    until(lambda: browser.all(".dates")[0].is_displayed())
+    browser.all(".dates")[0].click()
+    browser.press("day-first")
+    browser.see(".read", "11 points of y over date")
+
+
 def test_positions_and_what_does_not_go_together(browser, tmp_path):
     t = np.linspace(0.0, 12.0, 80)
     y = np.exp(-0.1 * t) * np.cos(2 * t)

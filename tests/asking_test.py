@@ -96,13 +96,12 @@ def test_what_is_asked_is_what_the_command_is_asked():
     assert asked.options("x") == parse(given)
     assert parse(shlex.split(asked.command("x"))[1:]) == asked.options("x")
     asked = Asked(
-        "t", ("a",), sigma="0.05", start="2.5", end="-1", decimal=",", thousands=" ", robust=True,
-        zero_at_zero=True, tried="-0.1*y", known="0.5*y*(1 - ?)",
+        "t", ("a",), sigma="0.05", start="2.5", end="-1", decimal=",", thousands=" ",
+        dates="day-first", robust=True, zero_at_zero=True, tried="-0.1*y", known="0.5*y*(1 - ?)",
     )  # fmt: skip
-    given = (
-        "x --time t --value a --sigma 0.05 --from 2.5 --to=-1 --decimal , --thousands".split()
-        + [" ", "--robust", "--zero-at-zero", "--try", "-0.1*y", "--known", "0.5*y*(1 - ?)"]
-    )
+    given = "x --time t --value a --sigma 0.05 --from 2.5 --to=-1 --decimal , --dates day-first"
+    given = [*given.split(), "--thousands", " ", "--robust", "--zero-at-zero", "--try", "-0.1*y"]
+    given += ["--known", "0.5*y*(1 - ?)"]
     assert asked.options("x") == parse(given)
     assert parse(shlex.split(asked.command("x"))[1:]) == asked.options("x")
     asked = Asked(

@@ -48,6 +48,7 @@ CONTROLS = {
     "--to": "last time to use",
     "--decimal": "decimal mark",
     "--thousands": "mark of thousands",
+    "--dates": "order of dates",
     "--explicit-time": "laws may depend on the time",
     "--order 2": "second order",
     "--robust": "outliers count less",
@@ -80,6 +81,7 @@ class Asked:
       sigma: one standard deviation for all values, where there is no such column.
       start, end: first and last time to use.
       decimal, thousands: marks in the numbers, where they can be read in two ways.
+      dates: whether the day or the month comes first in dates, where they do not tell.
       explicit_time: whether laws may depend on the time.
       second_order: whether positions are measured, whose accelerations have laws.
       robust: whether values far from the law count less.
@@ -106,6 +108,7 @@ class Asked:
     end: str = ""
     decimal: str = ""
     thousands: str = ""
+    dates: str = ""
     explicit_time: bool = False
     second_order: bool = False
     robust: bool = False
@@ -158,6 +161,7 @@ class Asked:
             "--to": self.end,
             "--decimal": self.decimal,
             "--thousands": self.thousands,
+            "--dates": self.dates,
             "--try": self.tried,
             "--known": self.known,
             "--form": self.form,

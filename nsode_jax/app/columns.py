@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 from nsode_jax.app.asking import CONTROLS, Asked, Table, in_words_of_the_page
 from nsode_jax.search.effort import EFFORTS
 from nsode_jax.system.extras import extra
+from nsode_jax.tables.dates import ORDERS
 from nsode_jax.tables.runs import RESTART
 
 with extra("app", "the page"):
@@ -134,9 +135,10 @@ class ColumnsCard:
         line.props("stack-label debounce=600 autocomplete=off spellcheck=false")
         return line.classes(f"w-full {field}")
 
-    def _mark(self, field: str, option: str, marks: str) -> None:
+    def _way(self, field: str, option: str, ways: Iterable[str]) -> None:
+        """How cells are read that can be read in several ways."""
         ui.select(
-            {"": _AS_FOUND, **{mark: _MARKS[mark] for mark in marks}},
+            {"": _AS_FOUND, **{way: _MARKS.get(way, way) for way in ways}},
             label=CONTROLS[option],
             value=getattr(self.asked, field),
             on_change=lambda e: self._choose(**{field: e.value}),
@@ -154,8 +156,9 @@ class ColumnsCard:
             with _side_by_side():
                 self._ends = [self._text("start", "--from"), self._text("end", "--to")]
             with _side_by_side():
-                self._mark("decimal", "--decimal", ".,")
-                self._mark("thousands", "--thousands", ",.' ")
+                self._way("decimal", "--decimal", ".,")
+                self._way("thousands", "--thousands", ",.' ")
+            self._way("dates", "--dates", ORDERS)
             self._switch("robust", "--robust")
             ui.label("The law").classes("text-sm text-gray-600 mt-3")
             self._text("known", "--known", "-0.1*y, or with a gap: 0.5*y*(1 - ?)")
@@ -220,6 +223,7 @@ class ColumnsCard:
             "to": asked.end,
             CONTROLS["--decimal"]: asked.decimal,
             CONTROLS["--thousands"]: asked.thousands,
+            CONTROLS["--dates"]: asked.dates,
             "known": asked.known,
             "form": asked.form,
             "shared": asked.shared if asked.has_own_constants else "",
