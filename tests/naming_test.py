@@ -7,7 +7,7 @@ import pytest
 
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.selection.catalogue import Catalogue
-from nsode_jax.selection.naming import name_of, unit_text
+from nsode_jax.selection.naming import NamedParameter, name_of, unit_text
 
 
 def _name(text: str, low: float, high: float, **keywords):
@@ -172,3 +172,18 @@ def test_every_law_is_named_with_its_parameters():
         else:
             assert len(name.parameters) <= len(law.parameters)
     assert not missed
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [
+        (0.5471, 0.0056, "r = 0.547 ± 0.006"),
+        (663.0, 1.7, "r = 663.0 ± 1.7"),
+        (1.0, 1.3e-12, "r = 1 ± 1e-12"),
+        (1234.5678, 2e-5, "r = 1234.57 ± 2e-05"),
+        (2.5e-7, 3e-9, "r = (2.50 ± 0.03)e-07"),
+        (0.1, 0.0, "r = 0.1"),
+    ],
+)
+def test_parameters_have_the_digits_that_their_errors_leave(value, error, text):
+    assert str(NamedParameter("r", "rate", value, error, "")) == text

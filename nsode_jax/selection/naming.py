@@ -303,6 +303,10 @@ def _sensitivities(
 # --- units and numbers as text -----------------------------------------------------
 
 
+_PRECISE = 1e-6
+"""Relative error below which a value and its error are shown in digits of their own."""
+
+
 def unit_text(of_value: float, of_time: float, value_unit: str, time_unit: str) -> str:
     """A unit from those of the columns: (0, -1) with "h" is "/h", (1, -1) with "g" "g/h".
 
@@ -331,6 +335,8 @@ def _with_error(value: float, error: float) -> str:
         return f"{value:.4g}"
     if error <= 1e-12 * abs(value):
         return f"{value:.6g}"
+    if error < _PRECISE * abs(value):  # Nobody counts thirteen zeros.
+        return f"{value:.6g} ± {error:.1g}"
     first = math.floor(math.log10(error))
     digits = first - 1 if round(error / 10.0**first, 1) < 2 else first
     if abs(value) >= 1e6 or 0 < abs(value) < 1e-4:
