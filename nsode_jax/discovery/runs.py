@@ -43,7 +43,9 @@ def read_runs(
     number = columns[0].shape[1]
     if number > MOST_OBSERVED:
         raise TrajectoryError(
-            f"There are {number} quantities; a system has {MOST_OBSERVED} at most."
+            f"There are {number} quantities, a column each; a system has {MOST_OBSERVED} at most. "
+            "If they are series of one quantity, give a list of them: list(y.T), or list(y) for "
+            "rows."
         )
     if any(part.shape[1] != number for part in columns):
         raise TrajectoryError("All runs need the same quantities.")
