@@ -195,6 +195,9 @@ def test_marks_of_limits_in_a_column_of_their_own(tmp_path, columns):
         0.05,
     ]
     assert "were read as limits" in " ".join(result.notes)
+    for other in (text.replace("<", "checked"), text.replace("<", "").replace("=", "")):
+        (tmp_path / "data.csv").write_text(other)
+        assert len(read_measurements(tmp_path / "data.csv").trajectories[0]) == 11
     other = text.replace("<", "checked")
     (tmp_path / "data.csv").write_text(other)
     assert len(read_measurements(tmp_path / "data.csv").trajectories[0]) == 11

@@ -34,7 +34,9 @@ def test_times_behind_the_values_are_told_by_their_name(names):
     assert got.names[0] == names.split(",")[1]
 
 
-@pytest.mark.parametrize("name", ["Sample", "No.", "#", "ID", "Cycle Nr.", "", "point", "obs_no"])
+@pytest.mark.parametrize(
+    "name", ["Sample", "No.", "#", "ID", "Cycle Nr.", "", "point", "obs_no", "Sr#"]
+)
 def test_numbers_of_rows_are_neither_times_nor_values(name):
     rows = list(zip(range(1, 13), T, Y))
     for names in (f"{name},Elapsed (min),OD", f"{name},x,y"):

@@ -137,3 +137,9 @@ def test_days_beside_clock_times(header, cells, t):
     got = read_measurements(Contents("data.csv", text.encode())).trajectories[0]
     np.testing.assert_allclose(got.t - got.t[0], t * np.arange(9), atol=1e-9)
     assert got.y.tolist() == [i * i for i in range(9)]
+
+
+def test_hours_and_minutes_without_a_colon_are_refused():
+    cells = [f"{8 + i // 4:02}{i % 4 * 15:02}" for i in range(12)]
+    assert "hours and minutes without a colon (800" in refusal("", cells, "time")
+    assert len(read("", [str(800 + 15 * i) for i in range(12)], "time").trajectories[0]) == 12

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from nsode_jax.discovery import discover
 from nsode_jax.discovery.runs import MAX_POINTS, read_runs
 from nsode_jax.dynamics.trajectory import TrajectoryError
 
@@ -31,7 +32,12 @@ def with_gap(column, rows):
         (T, [[1.0, 2.0], [1.0]], {}, "columns of numbers of one length"),
         (T, {"x": 1}, {}, "columns of numbers of one length"),
         (T, np.ones((30, 2)) * [[1.0, 2.0]], {}, "y1: The values are constant"),
-        (T, np.repeat(WAVES, 3, axis=1)[:, :5], {}, "5 quantities, and a system has 4 at most"),
+        (
+            T,
+            np.repeat(WAVES, 3, axis=1)[:, :5],
+            {},
+            "5 quantities, a column each; a system has 4 at most",
+        ),
         (T[:5], WAVES[:5], {}, "y1: Only 5 usable points; at least 8"),
         (T, with_gap(WAVES, slice(3, None)), {}, "y1: Only 3 usable points"),
         (0 * T, WAVES, {}, "y1: All times are the same"),
@@ -103,3 +109,9 @@ def test_columns_are_called_what_can_stand_in_a_formula(columns, names):
 def test_inputs_have_names_of_their_own():
     data, _ = read(T, WAVES, T**2, names=("u", "v"))
     assert (data.system.observed, data.system.inputs) == (("u", "v"), ("u_2",))
+
+
+def test_columns_that_may_be_series_are_pointed_to():
+    """An array [time, 3] is three quantities; options of one quantity mean that it is series."""
+    with pytest.raises(ValueError, match=r"sigma, sources: for one quantity .* list\(y.T\)"):
+        discover(T, np.stack([T, T, T], axis=1), sources=("library",), sigma=0.1)

@@ -148,3 +148,12 @@ def test_the_command(tmp_path, capsys):
     assert "must be linear" in error and error.count("\n") == 1
     assert command.main([*asked, "--known", "-0.1*y", "--sources", "network"]) == 2
     assert "needs another source than the network" in capsys.readouterr().err
+
+
+def test_no_fit_breaks_what_was_asked_of_it():
+    """A power that the fit makes 0 is a constant: an approach to a limit invites it."""
+    t = np.array([0.0, 1, 3, 5, 7, 9, 11, 13, 15])
+    y = np.array([1.2, 0.905, 0.526, 0.317, 0.2, 0.133, 0.094, 0.071, 0.058])
+    found = discover(t, y, zero_at_zero=True, effort="fast", sources=("named laws",))
+    condition = Restriction(zero_at_zero=True)
+    assert all(condition.admits(one.expression) for one in found.candidates)

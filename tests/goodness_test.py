@@ -62,6 +62,9 @@ def test_too_little_is_no_test():
     apart = np.concatenate([T, T + 0.1, T + 0.2])
     assert judged(replicates(0), times=apart)[0] is None
     assert judged([y[:] for y in replicates(0, noise=1e-9)])[0] is None
+    copies = replicates(0)[:1] * 2
+    assert judged(copies)[0] is None  # They do not scatter.
+    assert discover([T] * 2, copies, effort="fast", sources=("library",)).candidates
 
 
 def test_a_discovery_says_what_the_replicates_tell():

@@ -178,3 +178,11 @@ def test_unicode_with_and_without_its_mark(tmp_path, codec):
         ("Zeit\tGr\u00f6\u00dfe\n" + "".join(f"{t}\t{t * t}\n" for t in range(12))).encode(codec)
     )
     assert read_table(path)[2] == ("Zeit", "Gr\u00f6\u00dfe")
+
+
+@pytest.mark.parametrize("delimiter", ["\t", ";"])
+def test_spaces_within_cells_split_nothing(tmp_path, delimiter):
+    counts = [int(3000 * 1.3**t) for t in range(24)]  # Up to a million: of two groups and three.
+    rows = [f"{1990 + t}{delimiter}{y:,}".replace(",", " ") for t, y in enumerate(counts)]
+    trajectory, _, _ = read(tmp_path, f"Year{delimiter}Pop\n" + "\n".join(rows))
+    assert trajectory.y.tolist() == counts

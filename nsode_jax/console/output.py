@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nsode_jax.console.arguments import InputError
+from nsode_jax.tables.files import STANDARD_INPUT
 
 _PICTURES = (".png", ".pdf", ".svg")
 
@@ -21,7 +22,8 @@ class Output(NamedTuple):
 def output_of(file: str, out: str | None) -> Output:
     """Where the results go; tried now, since a search in vain would cost minutes."""
     if out is None:
-        output = Output(Path(f"{Path(file).stem}_law.png"), False)
+        stem = "data" if file == STANDARD_INPUT else Path(file).stem
+        output = Output(Path(f"{stem}_law.png"), False)
     else:
         given = Path(out)
         folder = given.is_dir() or out.endswith("/") or not given.suffix

@@ -78,7 +78,13 @@ def require_laws(options: argparse.Namespace) -> None:
         try:
             Expression.from_infix(text)
         except ExpressionError as error:
-            raise InputError(f"argument --try: {error}") from None
+            hint = (
+                "; write numbers for constants, which are fitted, such as 0.3*y, or give a form "
+                "with named ones by --form"
+                if "unknown name" in str(error)
+                else ""
+            )
+            raise InputError(f"argument --try: {text!r} is no law: {error}{hint}") from None
     if options.known is not None:
         from nsode_jax.observed.frame import Frame
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -53,7 +54,8 @@ def discover(
       of their own, else `SystemDiscovery`.
 
     Raises:
-      ValueError: if constants of their own are asked for what has none.
+      ValueError: if constants of their own are asked for what has none, or an option does not
+        go with what is asked.
     """
     if constants not in ("common", "own"):
         raise ValueError(f'constants must be "common" or "own", got {constants!r}')
@@ -66,6 +68,13 @@ def discover(
         return own_constants.discover_own_constants(t, y, **options)
     if not explicit_time and order == 1 and inputs is None and not _several_quantities(y):
         return pipeline.discover(t, y, **options)
+    known = inspect.signature(systems.discover_system).parameters
+    if unknown := sorted(set(options) - set(known)):
+        raise ValueError(
+            f"{', '.join(unknown)}: for one quantity with dy/dt = f(y) only, not for several "
+            "measured together, time, inputs or second order; if the columns of y are series of "
+            "one quantity, give a list of them: list(y.T)"
+        )
     return systems.discover_system(
         t, y, explicit_time=explicit_time, order=order, inputs=inputs, **options
     )

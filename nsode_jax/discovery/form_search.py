@@ -147,7 +147,7 @@ def _scored(
     found: Sequence[Found], series: Sequence[Dataset], forms: Sequence[Regression]
 ) -> list[Found]:
     """By the evidence of all series together, the prior of the form counting once."""
-    fits = [[_as_fit(one, i, data) for i, data in enumerate(series)] for one in found]
+    fits = [[as_fit(one, i, data) for i, data in enumerate(series)] for one in found]
     shares = []
     for i, data in enumerate(series):
         best = sorted((of_form[i] for of_form in fits), key=lambda fit: fit.residual_rms)
@@ -175,7 +175,7 @@ def _same_fit(one: Found, other: Found) -> bool:
     return np.allclose(one.fit.residual_rms, other.fit.residual_rms, rtol=_SAME_FIT, atol=0.0)
 
 
-def _as_fit(found: Found, i: int, data: Dataset) -> Fit:
+def as_fit(found: Found, i: int, data: Dataset) -> Fit:
     """That of one series."""
     law, rms = found.law(i), float(found.fit.residual_rms[i])
     expression = Expression((0.0,)) if law is None else law
@@ -249,4 +249,4 @@ def _parameters(
     return None if values is None else np.array(values)
 
 
-__all__ = ["Found", "searched"]
+__all__ = ["Found", "as_fit", "searched"]

@@ -33,8 +33,9 @@ _LAWS = ("0.5*y", "0.5*y - 0.4*y**2", "0.5*y - 0.4*y*log(y)", "0.5 - 0.4*y")
 """Exponential, logistic and Gompertz growth, and the approach to a limit."""
 
 _PRICE = 8.0
-"""Score of a lag phase: one series in fifty has one. Of 192 simulated laws without a lag, with
-noise, it was claimed of four, always of two observations; three are asked for since."""
+"""Score of a lag phase: one series in fifty has one. Lags of two observations were claimed of
+simulated laws that have none; three are asked for since, and none is claimed of 96 such laws
+(`evaluation/lag_phases.py`, 2026-11-29)."""
 
 _DIGITS = 4
 _FEWEST, _FEWEST_LEFT = 3, 6

@@ -16,6 +16,7 @@ import numpy as np
 
 from nsode_jax.discovery.form_search import Found, searched
 from nsode_jax.discovery.measurement_errors import judged_by_their_errors
+from nsode_jax.discovery.own_noise import noise_within_series
 from nsode_jax.discovery.pipeline import (
     DiscoveryError,
     data_form,
@@ -23,7 +24,7 @@ from nsode_jax.discovery.pipeline import (
     work_of,
 )
 from nsode_jax.discovery.series import read_series
-from nsode_jax.discovery.weighting import OVER_DECADES
+from nsode_jax.discovery.weighting import GROWING, OVER_DECADES
 from nsode_jax.dynamics.trajectory import MIN_POINTS, Trajectory
 from nsode_jax.fitting.bounds import Bounds
 from nsode_jax.fitting.fit import USER, Origin
@@ -129,6 +130,11 @@ def discover_own_constants(
         asked = sources_named(sources, weights, work, restriction, named_laws)
         with believing(named_laws):
             found, tried = searched(given, asked, restriction, seed, progress)
+    if together.sigma is None and noise is None:
+        if (sizes := noise_within_series(found[0], given)) is not None:
+            given = [data.with_noise(size) for data, size in zip(given, sizes, strict=True)]
+            trajectories = Dataset(trajectories).with_noise(np.concatenate(sizes)).trajectories
+            found, more = [_refitted(one, given) for one in found], (*more, GROWING)
     if shared:
         found = [_shared(found[0], given, shared)]
     candidates = _candidates(found, given, trajectories)
@@ -205,6 +211,11 @@ def _shared(found: Found, given: Sequence[Dataset], shared: Sequence[str]) -> Fo
             f"the law {found.formula.text} has the constants {', '.join(found.names)}; "
             f"there is no {', '.join(unknown)} to be shared"
         )
+    return dataclasses.replace(_refitted(found, given, shared), shared=tuple(shared))
+
+
+def _refitted(found: Found, given: Sequence[Dataset], shared: Sequence[str] = ()) -> Found:
+    """The same fitted again, with constants that all series share, from its constants on."""
     chosen = np.array([name in shared for name in found.names], bool)
     values = found.fit.constants
     middle = np.nanmedian(values, axis=0)
@@ -216,7 +227,7 @@ def _shared(found: Found, given: Sequence[Dataset], shared: Sequence[str]) -> Fo
     fit = fit_own_constants(
         given, found.formula.with_values, starts, y0s, chosen, bounds=found.bounds
     )
-    return dataclasses.replace(found, fit=fit, shared=tuple(shared))
+    return dataclasses.replace(found, fit=fit)
 
 
 def _candidates(

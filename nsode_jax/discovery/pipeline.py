@@ -248,6 +248,9 @@ def _ranked(
         restriction=restriction,
         progress=progress,
     )
+    # The fit may have made a constant of a power that was to vanish at 0.
+    vanishing = Restriction(zero_at_zero=restriction.zero_at_zero)
+    fits = [fit for fit in fits if vanishing.admits(fit.expression)]
     fits += [fit_asked_for(data, form, proposal) for proposal in proposals[:own]]
     return rank(fits, data, form)
 

@@ -43,8 +43,9 @@ def read_runs(
     number = columns[0].shape[1]
     if number > MOST_OBSERVED:
         raise TrajectoryError(
-            f"There are {number} quantities, and a system has {MOST_OBSERVED} at most; leave some "
-            "out, or give them as inputs."
+            f"There are {number} quantities, a column each; a system has {MOST_OBSERVED} at most. "
+            "If they are series of one quantity, give a list of them: list(y.T), or list(y) for "
+            "rows."
         )
     if any(part.shape[1] != number for part in columns):
         raise TrajectoryError("All runs need the same quantities.")

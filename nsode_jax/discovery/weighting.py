@@ -27,6 +27,10 @@ from nsode_jax.results.formatting import time_text
 
 _MOST_NAMED = 5
 
+GROWING = (
+    "The noise grows with the values; they were weighted accordingly, in R2 and residuals too."
+)
+
 _ALIKE = 0.3
 """Noise of a system is as before if no logarithm of it changed by more."""
 
@@ -85,8 +89,7 @@ def weighting(
     if noise is None:
         return Weighting(None, _named(data, kept, robust, starts))
     kept = _kept(linear.weighted(1.0 / noise))
-    growing = "The noise grows with the values; they were weighted accordingly, in R2 and "
-    return Weighting(noise, (f"{growing}residuals too.", *_named(data, kept, robust, starts)))
+    return Weighting(noise, (GROWING, *_named(data, kept, robust, starts)))
 
 
 def _over_decades(

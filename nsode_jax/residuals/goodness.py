@@ -25,6 +25,7 @@ from nsode_jax.fitting.trajectory_fitting import Linearized
 from nsode_jax.observed.dataset import Dataset
 from nsode_jax.residuals.noise import CLEAN, directions
 
+_NOTHING = 1e-9  # Of a sum of squares.
 _FEWEST = 10
 """Degrees of freedom within shared times below which replicates tell too little."""
 
@@ -94,7 +95,8 @@ def lack_of_fit(
       weights: of the observations, shape [observations].
 
     Returns:
-      The test; None where too few times are shared, and for data too clean to tell.
+      The test; None where too few times are shared, where the series do not scatter, and for
+      data too clean to tell.
     """
     span = float(np.ptp(times)) or 1.0
     _, group = np.unique(np.round((times - times.min()) / span / _SAME_TIME), return_inverse=True)
@@ -105,6 +107,8 @@ def lack_of_fit(
     split = _split(linear, common)
     if split.freedom < _FEWEST or not split.added:
         return None
+    if split.rest <= _NOTHING * split.gain:
+        return None  # Series that are the same in all digits are copies, no replicates.
     return LackOfFit(split.f_test, math.sqrt(split.rest / split.freedom), split.freedom)
 
 
@@ -149,6 +153,8 @@ class _Split(NamedTuple):
     @property
     def f_test(self) -> float:
         """Probability of so large a gain by chance."""
+        if self.rest <= 0.0:
+            return 0.0 if self.gain > 0.0 else math.nan
         ratio = self.gain / self.added / (self.rest / self.freedom)
         return float(stats.f.sf(ratio, self.added, self.freedom))
 

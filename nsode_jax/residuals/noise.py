@@ -27,7 +27,7 @@ CLEAN = 1e-3
 _LEAST_SHARE = 0.05
 """Of the largest value: noise does not fall below what belongs to it."""
 
-_POWERS = (0.5, 1.0)
+POWERS = (0.5, 1.0)
 RANDOM = 0.99
 """Residuals whose neighbours are more alike than those of this share are no noise."""
 
@@ -125,7 +125,7 @@ def growing_noise(
     if residual.size - fitted.shape[1] < 2 or linear.rms < CLEAN:
         return None
     residual = _without(residual, fitted)
-    profiles = [_power(solution, power) for power in _POWERS]
+    profiles = [noise_of_power(solution, power) for power in POWERS]
     drawn = np.random.default_rng(0).standard_normal((_SIMULATED, residual.size))
     simulated = _without(drawn, fitted)
     ratios = np.array([_log_ratio(residual, profile[kept]) for profile in profiles])
@@ -207,7 +207,7 @@ def _without(
     return residual - residual @ fitted @ fitted.T
 
 
-def _power(values: _Observations, power: float) -> _Observations:
+def noise_of_power(values: _Observations, power: float) -> _Observations:
     """|values|^power, not too small near 0, the mean of 1 / square being 1."""
     return _normalized(np.hypot(values, _LEAST_SHARE * np.abs(values).max()) ** power)
 

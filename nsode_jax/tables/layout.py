@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _HEAD = 500  # Lines in which the data must begin.
 _SAMPLE = 200
+_NEARLY_ALL = 0.9
 _LONGEST = 100_000  # Characters of a line; the csv module allows a cell little more.
 _DELIMITERS = ("\t", ";", ",", "|", " ")  # In order of preference.
 _PAIRS = re.compile(r"(?=.*,)[-+]?\d+(,\d+)?( [-+]?\d+(,\d+)?)+")
@@ -66,6 +67,9 @@ def parse_text(text: str, file: str) -> Sheet:
     sample = [line[:_LONGEST] for line in sample if _is_filled(line)]
     layouts = [_lay_out(sample, delimiter, file) for delimiter in delimiters]
     layout = max(layouts, key=lambda x: x.merit)
+    if layout.delimiter == " ":  # Beside regular tabs or semicolons, spaces are within the cells.
+        regular = [x for x in layouts if x.merit[0] > 1 and _is_regular(x.delimiter, sample)]
+        layout = next((x for x in regular if x.delimiter in "\t;"), layout)
     _require_split(layout, sample, file)
     if (found := find_rows([*layout.before, *layout.rows])) is not None:
         return transpose(found, file, layout.delimiter)
@@ -105,6 +109,12 @@ def _find_names(layout: _Layout, comment: str, file: str) -> tuple[list[str], in
         heads.append(comment)  # Then # is the name of the column that numbers the rows.
     commented = _split([head for head in heads if head], layout.delimiter, file)[0]
     return find_names(layout.before, layout.width, commented)
+
+
+def _is_regular(delimiter: str, lines: list[str]) -> bool:
+    """Whether nearly all lines have it equally often."""
+    usual, number = Counter(line.count(delimiter) for line in lines).most_common(1)[0]
+    return usual > 0 and number >= _NEARLY_ALL * len(lines)
 
 
 def _is_filled(line: str) -> bool:

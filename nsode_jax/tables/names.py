@@ -25,7 +25,8 @@ _PARTS = (
     ("sec", "secs", "seconds?", "sekunden?"),
 )
 _ROWS = re.compile(
-    r"|unnamed: 0|row ?names?|rows?|index|idx|id|no\.?|nr\.?|num\.?|number|#|n\u00b0"
+    r"|unnamed: 0|(?:s|sr|sl|lfd)[ _.]*(?:no|nr|#)\.?"
+    r"|row ?names?|rows?|index|idx|id|no\.?|nr\.?|num\.?|number|#|n\u00b0"
     r"|(?:sample|point|obs|observation|record|reading|entry|cycle|scan|line|measurement)s?"
     r"(?:[ _.]*(?:no|nr|num|number|id|#)\.?)?",
     re.IGNORECASE,

@@ -161,7 +161,8 @@ def with_marks_beside(sheet: Sheet, column: int, numbers: Numbers) -> Numbers:
         if not 0 <= other < len(sheet.names) or sheet.kind(other) != "text":
             continue
         marks = sheet.text(other)
-        if not set(marks.dropna()) <= set(_MARKED) or marks.isin(("", "=")).all():
+        found = set(marks.dropna())
+        if not found <= set(_MARKED) or found <= {"="}:
             continue
         signs = marks.map(_MARKED).to_numpy(object)
         known = np.isfinite(numbers.values)

@@ -33,7 +33,7 @@ from nsode_jax.tables.runs import (
 )
 from nsode_jax.tables.separators import Convention
 from nsode_jax.tables.sheet import Sheet
-from nsode_jax.tables.times import are_dates, read_times
+from nsode_jax.tables.times import are_dates, read_times, refuse_hours_and_minutes
 
 if TYPE_CHECKING:
     import pandas as pd  # Slow to import, see `sheet`.
@@ -205,6 +205,7 @@ def _read_times(
         name = f"{name} [{unit}]"
     else:
         known = read_numbers(sheet, column, convention)
+        refuse_hours_and_minutes(sheet, column, known.values)
         for option, bound, number in zip(("--from", "--to"), bounds, numbers):
             if number is None:
                 raise TrajectoryError(

@@ -156,6 +156,28 @@ def _as_duration(name: str, times: np.ndarray | None = None) -> _Moment:
     return moment
 
 
+def refuse_hours_and_minutes(sheet: Sheet, column: int, t: np.ndarray) -> None:
+    """Refuses 845, 900, 915: times of the day without their colon, whose steps are even only so.
+
+    Raises:
+      TrajectoryError: naming a cell.
+    """
+    known = t[np.isfinite(t)]
+    whole = (
+        known.size > 2
+        and (known == np.round(known)).all()
+        and ((0 <= known) & (known < 2400)).all()
+    )
+    if not whole or (known % 100 >= 60).any():
+        return
+    minutes = known // 100 * 60 + known % 100
+    if np.ptp(np.diff(known)) > 0 and np.ptp(np.diff(minutes)) == 0:
+        raise TrajectoryError(
+            f"The times in column {sheet.label(column)} seem to be hours and minutes without a "
+            f"colon ({sheet.cell(0, column)} and so on); write them as 8:45, or count the minutes."
+        )
+
+
 # --- columns that belong together ----------------------------------------------------
 
 
@@ -245,4 +267,4 @@ def _seconds_of_span(text: str) -> float:
     return sum(float(part.replace(",", ".")) * unit for part, unit in parts if part)
 
 
-__all__ = ["are_dates", "read_times"]
+__all__ = ["are_dates", "read_times", "refuse_hours_and_minutes"]
