@@ -1,8 +1,10 @@
 """Drafts of laws, and which of them a population keeps."""
 
+import dataclasses
 import math
 
 import numpy as np
+import pytest
 from solved import canonical_law, form_of, solved
 
 import nsode_jax.search.population as population_module
@@ -23,14 +25,17 @@ def test_drafts_are_fitted_scored_and_remember_their_origin():
     np.testing.assert_allclose(sorted(drafts[1].expression.constants), (-0.7, 1.3, 2.0), rtol=1e-3)
 
 
-def test_the_population_keeps_the_best_of_each_structure():
-    population = Population(form_of(solved("-0.7*y", 2.0, 4.0)))
+@pytest.mark.parametrize("exact", [False, True])
+def test_the_population_keeps_the_best_of_each_identity(exact):
+    form = dataclasses.replace(form_of(solved("-0.7*y", 2.0, 4.0)), exact=exact)
+    population = Population(form)
     drafts = {"0.3*y": 0.4, "-0.4*y": 0.1, "y + 0.7": 0.2, "0.3*y**2": 0.3, "0.3*y**3": 0.31}
     population.add(
         [Draft(canonical_law(text), error, 0.0, ORIGIN) for text, error in drafts.items()]
     )
     found = [draft.expression.infix for draft in population.best(5)]
-    assert found == ["-0.4*y", "y + 0.7", "0.3*y**2", "0.3*y**3"]
+    other = [] if exact else ["0.3*y**3"]  # Of exact data one of them is true by far.
+    assert found == ["-0.4*y", "y + 0.7", "0.3*y**2", *other]
 
 
 def test_who_came_first_to_an_optimum_is_its_origin():
@@ -42,7 +47,7 @@ def test_who_came_first_to_an_optimum_is_its_origin():
 
 
 def test_an_exponent_is_drafted_whole_too():
-    form = form_of(solved("1.1*y - 0.9*y**3", 0.05, 5.0))
+    form = dataclasses.replace(form_of(solved("1.1*y - 0.9*y**3", 0.05, 5.0)), exact=False)
     drafts = draft_laws(form, [Proposal(canonical_law("0.9*y - 0.7*y**2.8"), ORIGIN)])
     powers = sorted(max(draft.expression.constants) for draft in drafts)
     assert len(powers) == 2 and 3.0 in powers

@@ -13,13 +13,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from nsode_jax.expressions.constants import linear_constants, structure
+from nsode_jax.expressions.constants import linear_constants
 from nsode_jax.expressions.expression import Expression, Prefix, subtree_end
 from nsode_jax.expressions.operators import FUNCTIONS, OPERATORS, VARIABLE
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.progress import Progress, silent
 from nsode_jax.observed.regression import Regression
-from nsode_jax.search.population import Draft, Population, draft_laws
+from nsode_jax.search.population import Draft, Population, draft_laws, identity
 from nsode_jax.search.sources import Proposal
 from nsode_jax.search.variants import canonical_or_none, shortened_laws
 from nsode_jax.selection.complexity import weighted_complexity
@@ -70,8 +70,8 @@ def evolve(
             return
         proposals: list[Proposal] = []
         for law, origin in _children(parents, rng, scale):
-            key = structure(law)
-            # A structure once tried may be tried again from other constants, but not often.
+            key = identity(law, form)
+            # What was tried once may be tried again from other constants, but not often.
             if (key in tried and rng.random() > 0.05) or weighted_complexity(law) > MAX_COMPLEXITY:
                 continue
             tried.add(key)

@@ -41,10 +41,20 @@ class Draft:
     origin: Origin
 
 
+def identity(law: Expression, form: Regression) -> str:
+    """What tells laws apart in a search; of those that have it in common one is enough.
+
+    In noise y**2 must not hide y**3. Of exact data one of them is true by far, and a search
+    that keeps all its neighbours too sees less of others.
+    """
+    return law.skeleton.unsigned_key if form.exact else structure(law)
+
+
 def draft_laws(form: Regression, proposals: Sequence[Proposal]) -> list[Draft]:
     """Every law fitted from its own constants; one that is undefined is left out.
 
-    A law with an exponent that is not whole is drafted twice, with the next whole one too.
+    A law with an exponent that is not whole is drafted with the next whole one too: in noise
+    both count, of exact data the better one.
     """
     guesses: list[InitialGuess] = []
     owners: list[int] = []
@@ -54,7 +64,7 @@ def draft_laws(form: Regression, proposals: Sequence[Proposal]) -> list[Draft]:
         guesses += options
         owners += [i] * len(options)
     constants, errors = fit_laws(form, guesses)
-    drafts = []
+    drafts: dict[tuple[int, str], Draft] = {}
     for guess, owner, values, error in zip(guesses, owners, constants, errors, strict=True):
         if not math.isfinite(error):
             continue
@@ -63,12 +73,14 @@ def draft_laws(form: Regression, proposals: Sequence[Proposal]) -> list[Draft]:
         except ValueError:  # A constant left the range of numbers.
             continue
         value = draft_score(fitted, float(error), form)
-        drafts.append(Draft(fitted, float(error), value, proposals[owner].origin))
-    return drafts
+        key = owner, identity(fitted, form)
+        if key not in drafts or value < drafts[key].score:
+            drafts[key] = Draft(fitted, float(error), value, proposals[owner].origin)
+    return list(drafts.values())
 
 
 class Population:
-    """The best draft of each structure (`constants.structure`), for one set of data."""
+    """The best draft of each `identity`, for one set of data."""
 
     def __init__(self, form: Regression, restriction: Restriction = UNRESTRICTED) -> None:
         self._restriction = restriction
@@ -76,7 +88,7 @@ class Population:
         self._drafts: dict[str, Draft] = {}
 
     def add(self, drafts: Sequence[Draft]) -> None:
-        """Takes them in; of one structure the best stays."""
+        """Takes them in; of one identity the best stays."""
         limit = self._limit()
         # Only what may stay is worth its canonical form; of named laws, which are more
         # probable than their complexity tells, all may.
@@ -90,7 +102,7 @@ class Population:
             if VARIABLE not in canonical.prefix and draft.error > 0.5:
                 continue
             value = score(canonical, draft.error, self._form)
-            key = structure(canonical)
+            key = identity(canonical, self._form)
             if key not in self._drafts or value < self._drafts[key].score - _SAME:
                 self._drafts[key] = dataclasses.replace(draft, expression=canonical, score=value)
 

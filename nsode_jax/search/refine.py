@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nsode_jax.expressions.constants import is_plain, structure
+from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.expression import Expression, ExpressionError, Prefix
 from nsode_jax.fitting.fit import Fit
 from nsode_jax.fitting.least_squares import InitialGuess, fit_laws
@@ -24,7 +24,7 @@ from nsode_jax.observed.dataset import Dataset
 from nsode_jax.observed.regression import Regression
 from nsode_jax.search.effort import RefineConfig
 from nsode_jax.search.evolution import evolve, restart
-from nsode_jax.search.population import Population, draft_laws
+from nsode_jax.search.population import Population, draft_laws, identity
 from nsode_jax.search.sources import UNRESTRICTED, Proposal, Restriction
 from nsode_jax.search.variants import (
     factored_law,
@@ -201,7 +201,7 @@ def _simplify(
     """
     found: list[Fit] = []
     floor = residual_floor(data, form)
-    tried = {structure(fit.expression) for fit in fits}
+    tried = {identity(fit.expression, form) for fit in fits}
     pool = list(fits)
     expanded: set[Prefix] = set()
     for _ in range(rounds):
@@ -218,8 +218,8 @@ def _simplify(
             factored = factored_law(parent.expression)
             relatives += [] if factored is None else [factored]
             all_shorter = list(shortened_laws(parent.expression))
-            shorter = [law for law in all_shorter if structure(law) not in tried]
-            tried |= {structure(law) for law in shorter}
+            shorter = [law for law in all_shorter if identity(law, form) not in tried]
+            tried |= {identity(law, form) for law in shorter}
             drafts = draft_laws(
                 form, [Proposal(law, parent.origin.descendant()) for law in shorter]
             )
