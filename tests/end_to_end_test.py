@@ -9,6 +9,7 @@ import pytest
 
 from nsode_jax import discover as cli
 from nsode_jax.discovery import discover
+from nsode_jax.expressions.constants import structure
 from nsode_jax.tables.table import read_table
 
 YEAST = Path(__file__).parent.parent / "examples" / "yeast_growth.csv"
@@ -34,8 +35,8 @@ def test_yeast_grows_logistically(yeast):
 
 def test_candidates_are_distinct_and_best_first(yeast):
     assert len(yeast.candidates) >= 5
-    skeletons = [c.expression.skeleton.unsigned_key for c in yeast.candidates]
-    assert len(set(skeletons)) == len(skeletons)
+    structures = [structure(c.expression) for c in yeast.candidates]
+    assert len(set(structures)) == len(structures)
     scores = [c.score for c in yeast.candidates]
     assert scores == sorted(scores)
 

@@ -209,8 +209,8 @@ def _read_times(
         for option, bound, number in zip(("--from", "--to"), bounds, numbers):
             if number is None:
                 raise TrajectoryError(
-                    f"{bound!r} is no end of a window ({option}): the times in column "
-                    f"{sheet.label(column)} are numbers; give a number such as 8.5."
+                    f"The window ({option} {bound!r}) must be in numbers such as 8.5, as the times "
+                    f"in column {sheet.label(column)} are."
                 )
         places = [number for number in numbers if number is not None]
         name = f"{name} [{known.unit}]" if known.unit else name
