@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +58,18 @@ def test_a_run_is_resumed_and_summed_up(tmp_path, monkeypatch, capsys):
     assert odebench_systems.main([str(path)]) == 0
     assert len(path.read_text().splitlines()) == 2
     assert capsys.readouterr().out.strip() == summary(lines)
+
+
+@pytest.mark.parametrize("method, library", [("sindy", "PySINDy"), ("operon", "PyOperon")])
+def test_what_is_missing_is_said_in_a_line(method, library, tmp_path, monkeypatch, capsys):
+    for name in ("pysindy.optimizers", "pyoperon.sklearn"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert odebench_systems.main([str(tmp_path / "results.jsonl"), "--method", method]) == 2
+    said = capsys.readouterr().err
+    assert said == (
+        f"odebench_systems: {library} needs the extra `baselines`: "
+        "pip install 'nsode_jax[baselines]'\n"
+    )
 
 
 DOCS = Path(__file__).parent.parent / "docs"

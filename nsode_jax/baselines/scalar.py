@@ -74,7 +74,7 @@ def sindy(
     del seed
     series = _usable(t, y)
     slopes = differentiate(series.t, series.y)
-    with _extra("PySINDy"):
+    with extra("PySINDy"):
         if degree is None:
             laws = sparse_laws(slopes.y, slopes.slope, _SINDY_DEGREES)
         else:
@@ -103,7 +103,7 @@ def gplearn(
     """
     series = _usable(t, y)
     slopes = differentiate(series.t, series.y)
-    with _extra("gplearn"):
+    with extra("gplearn"):
         programs = evolved_programs(slopes.y, slopes.slope, seed)
         return list(itertools.islice(distinct(programs), _MAX_PROGRAMS))
 
@@ -127,7 +127,7 @@ def operon(
     """
     series = _usable(t, y)
     slopes = differentiate(series.t, series.y)
-    with _extra("PyOperon"):
+    with extra("PyOperon"):
         laws = operon_front(slopes.y, slopes.slope, seed)
     return ranked_by_solution(laws, series, slopes)
 
@@ -166,7 +166,7 @@ def aifeynman(
 
 
 @contextlib.contextmanager
-def _extra(library: str) -> Iterator[None]:
+def extra(library: str) -> Iterator[None]:
     """Says which extra to install where the library is missing, and what it failed with."""
     try:
         yield
@@ -188,9 +188,7 @@ def _usable(t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"]) -> Tra
 
 # --- candidates ---------------------------------------------------------------
 
-FLOOR = 1e-3
-"""Errors below this share of the spread do not count."""
-
+_FLOOR = 1e-3
 _MAX_STEPS = 5_000
 _MAX_EVALUATIONS = 200_000
 
@@ -215,11 +213,26 @@ def ranked_by_solution(
         misfit = misfit if math.isfinite(misfit) else math.inf
         if solution is None:
             return math.inf, misfit
-        with np.errstate(over="ignore"):
-            error = np.mean((solution - series.y) ** 2) + (FLOOR * series.y.std()) ** 2
-        return len(series) * math.log(error) + len(law.constants) * math.log(len(series)), misfit
+        return information_criterion(solution - series.y, series.y, law), misfit
 
     return sorted(distinct(laws), key=criterion)
+
+
+def information_criterion(
+    error: Float[np.ndarray, " time"], observed: Float[np.ndarray, " time"], law: Expression
+) -> float:
+    """That of `ranked_by_solution`; inf where the error is not finite.
+
+    Args:
+      error: of the law, shape [time].
+      observed: what it is an error of, shape [time].
+      law: whose constants count.
+    """
+    with np.errstate(over="ignore"):
+        left = float(np.mean(error**2)) + (_FLOOR * float(observed.std())) ** 2
+    if not math.isfinite(left):
+        return math.inf
+    return len(error) * math.log(left) + len(law.constants) * math.log(len(error))
 
 
 def distinct(laws: Iterable[Expression]) -> Iterator[Expression]:

@@ -9,14 +9,13 @@ system is taken whose solution fits the observations best, as for one quantity
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.baselines.operon import operon_front
-from nsode_jax.baselines.scalar import FLOOR, distinct
+from nsode_jax.baselines.scalar import distinct, extra, information_criterion
 from nsode_jax.baselines.sindy import sparse_laws
 from nsode_jax.baselines.slopes import differentiate
 from nsode_jax.dynamics.system import integrate
@@ -41,10 +40,12 @@ def sindy(
       names: of the quantities.
 
     Raises:
-      ImportError: if PySINDy is missing.
+      NotInstalled: if PySINDy is missing.
+      BaselineError: if it fails.
     """
     smooth, slopes = smoothed(t, y)
-    laws = [sparse_laws(smooth, s, _DEGREES, functions=_FOURIER, names=names) for s in slopes.T]
+    with extra("PySINDy"):
+        laws = [sparse_laws(smooth, s, _DEGREES, functions=_FOURIER, names=names) for s in slopes.T]
     return best_system(laws, t, y, smooth, slopes)
 
 
@@ -58,10 +59,12 @@ def operon(
       names: of the quantities.
 
     Raises:
-      ImportError: if PyOperon is missing.
+      NotInstalled: if PyOperon is missing.
+      BaselineError: if it fails.
     """
     smooth, slopes = smoothed(t, y)
-    laws = [operon_front(smooth, slope, seed=0, names=names) for slope in slopes.T]
+    with extra("PyOperon"):
+        laws = [operon_front(smooth, slope, seed=0, names=names) for slope in slopes.T]
     return best_system(laws, t, y, smooth, slopes)
 
 
@@ -93,7 +96,7 @@ def best_system(
     each = round(_MOST_SYSTEMS ** (1 / len(laws)))
 
     def by_slope(law: Expression, slope: Float[np.ndarray, " time"]) -> float:
-        return _criterion(law.evaluate(*smooth.T) - slope, slope, law)
+        return information_criterion(law.evaluate(*smooth.T) - slope, slope, law)
 
     best = [
         sorted(distinct(candidates), key=lambda law: by_slope(law, slope))[:each]
@@ -106,18 +109,11 @@ def best_system(
         )
         quantities = range(len(system))
         return (
-            sum(_criterion(solved[:, k] - y[:, k], y[:, k], system[k]) for k in quantities),
+            sum(
+                information_criterion(solved[:, k] - y[:, k], y[:, k], system[k])
+                for k in quantities
+            ),
             sum(by_slope(system[k], slopes[:, k]) for k in quantities),
         )
 
     return min(itertools.product(*best), key=by_solution)
-
-
-def _criterion(
-    error: Float[np.ndarray, " time"], observed: Float[np.ndarray, " time"], law: Expression
-) -> float:
-    with np.errstate(over="ignore"):
-        left = float(np.mean(error**2)) + (FLOOR * float(observed.std())) ** 2
-    if not math.isfinite(left):
-        return math.inf
-    return len(error) * math.log(left) + len(law.constants) * math.log(len(error))

@@ -24,6 +24,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.integrate import solve_ivp
 
+from nsode_jax.baselines.scalar import BaselineError, NotInstalled
 from nsode_jax.baselines.systems import Laws, operon, sindy
 from nsode_jax.discovery.pipeline import DiscoveryError
 from nsode_jax.discovery.systems import discover_system
@@ -120,7 +121,7 @@ def evaluate(
     names = tuple(f"x_{k}" for k in range(entry["dim"]))
     try:
         found = METHODS[method](t[kept], noisy[kept], names)
-    except DiscoveryError as error:
+    except (DiscoveryError, BaselineError) as error:
         return line | {"error": str(error), "seconds": time.perf_counter() - started}
     line["seconds"] = round(time.perf_counter() - started, 2)
     laws = [law.compile() for law in found]
@@ -176,7 +177,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--seed": SEED,
     }
     key = ("id", "first", "method", "noise", "drop", "seed")
-    return command(argv, "odebench_systems", about, flags, tasks, key, told, summary)
+    try:
+        return command(argv, "odebench_systems", about, flags, tasks, key, told, summary)
+    except NotInstalled as error:
+        print(f"odebench_systems: {error}", file=sys.stderr)
+        return 2
 
 
 if __name__ == "__main__":
