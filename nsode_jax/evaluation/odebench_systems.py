@@ -26,7 +26,7 @@ from scipy.integrate import solve_ivp
 
 from nsode_jax.baselines.scalar import BaselineError, NotInstalled
 from nsode_jax.baselines.systems import Laws, operon, sindy
-from nsode_jax.discovery.pipeline import DiscoveryError
+from nsode_jax.discovery.pipeline import DiscoveryError, discover
 from nsode_jax.discovery.systems import discover_system
 from nsode_jax.evaluation.json_lines import SEED, Line, Tasks, command
 from nsode_jax.evaluation.metrics import GOOD_SOLUTION_R2
@@ -40,7 +40,9 @@ States = Float[np.ndarray, "time states"]
 
 
 def discovered(t: Float[np.ndarray, " time"], y: States, names: tuple[str, ...]) -> Laws:
-    """The first system that `discover` finds."""
+    """The first law or system that `discover` finds."""
+    if len(names) == 1:
+        return (discover(t, y[:, 0]).best.expression,)
     return discover_system(t, y, names=names).best.laws
 
 

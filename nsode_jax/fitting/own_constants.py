@@ -16,7 +16,6 @@ from scipy.optimize import least_squares
 
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.bounds import Bounds
-from nsode_jax.fitting.minpack import root_of_inverse
 from nsode_jax.fitting.trajectory_fitting import (
     FULL,
     LEAST_SINGULAR,
@@ -24,6 +23,7 @@ from nsode_jax.fitting.trajectory_fitting import (
     Problem,
     Stopping,
 )
+from nsode_jax.fitting.trust_region import root_of_inverse
 from nsode_jax.observed.dataset import Dataset
 
 LawOf = Callable[[Float[np.ndarray, " constants"]], Expression]

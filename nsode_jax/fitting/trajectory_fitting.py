@@ -15,7 +15,7 @@ from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.fitting.bounds import Bounds
 from nsode_jax.fitting.fit import Fit, Origin
-from nsode_jax.fitting.minpack import minimized, root_of_inverse
+from nsode_jax.fitting.trust_region import minimized, root_of_inverse
 from nsode_jax.observed.dataset import Dataset
 
 FAILED = 1e3
@@ -38,7 +38,7 @@ _MOST_STEPS = 400_000
 
 @dataclasses.dataclass(frozen=True)
 class Stopping:
-    """Relative tolerance and most iterations of a Levenberg-Marquardt fit."""
+    """Relative tolerance and most iterations of a fit."""
 
     tolerance: float
     iterations: int

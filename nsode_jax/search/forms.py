@@ -258,7 +258,6 @@ def _regressed(
             residual,
             start / scale,
             args=(scale,),
-            method="lm" if bounds is None else "trf",
             bounds=within,
             max_nfev=_MOST_TRIALS,
         )

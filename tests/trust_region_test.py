@@ -1,9 +1,9 @@
-"""Least squares by MINPACK."""
+"""Least squares in a trust region."""
 
 import numpy as np
 import pytest
 
-from nsode_jax.fitting.minpack import minimized
+from nsode_jax.fitting.trust_region import minimized
 
 T = np.linspace(0.0, 2.0, 20)
 
