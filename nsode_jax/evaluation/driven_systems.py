@@ -85,6 +85,27 @@ class Case:
         )
         return solved[:, : len(self.system.observed)]
 
+    def found(self, noise: float, rng: np.random.Generator) -> SystemCandidate:
+        """The first system that `discover` finds in the run that is seen, measured with noise.
+
+        Args:
+          noise: its standard deviation, as a share of that of each quantity.
+          rng: draws it.
+
+        Raises:
+          DiscoveryError: if it finds none.
+        """
+        clean, system = self.run(0), self.system
+        return discover_system(
+            self.t,
+            clean + noise * clean.std(axis=0) * rng.standard_normal(clean.shape),
+            inputs=self.input(0) if system.inputs else None,
+            explicit_time=system.explicit_time,
+            order=system.order,
+            names=system.observed,
+            input_names=system.inputs or None,
+        ).best
+
 
 def _pulses(t: np.ndarray) -> np.ndarray:
     return np.sin(0.9 * t) + np.sin(2.3 * t + 1.0)
@@ -196,22 +217,12 @@ def within(best: SystemCandidate, truth: Sequence[Expression]) -> tuple[int, int
 
 def evaluate(case: Case, noise: float, seed: int) -> Line:
     """A line of the results."""
-    clean = case.run(0)
     rng = np.random.default_rng([seed, round(1000 * noise), CASES.index(case)])
-    y = clean + noise * clean.std(axis=0) * rng.standard_normal(clean.shape)
     system = case.system
     started = time.perf_counter()
     line: Line = {"name": case.name, "noise": noise, "seed": seed}
     try:
-        best = discover_system(
-            case.t,
-            y,
-            inputs=case.input(0) if system.inputs else None,
-            explicit_time=system.explicit_time,
-            order=system.order,
-            names=system.observed,
-            input_names=system.inputs or None,
-        ).best
+        best = case.found(noise, rng)
     except DiscoveryError as error:
         return line | {"error": str(error), "seconds": round(time.perf_counter() - started, 2)}
     line["seconds"] = round(time.perf_counter() - started, 2)

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from nsode_jax.discovery.pipeline import DiscoveryError
-from nsode_jax.discovery.systems import discover_system
 from nsode_jax.evaluation import coupled_systems, driven_systems
 from nsode_jax.evaluation.driven_systems import Case, same_structure
 from nsode_jax.evaluation.json_lines import Line, Tasks, command
@@ -32,21 +31,11 @@ _EDGES = (0.0, 0.5, 0.75, 0.9, 1.0)
 
 def evaluate(case: Case, noise: float, seed: int) -> dict[str, Any]:
     """A line of the results."""
-    clean, system = case.run(0), case.system
     rng = np.random.default_rng([seed, round(1000 * noise), *case.name.encode()])
-    y = clean + noise * clean.std(axis=0) * rng.standard_normal(clean.shape)
     line: dict[str, Any] = {"name": case.name, "noise": noise, "seed": seed}
-    line["quantities"] = len(system.observed)
+    line["quantities"] = len(case.system.observed)
     try:
-        best = discover_system(
-            case.t,
-            y,
-            inputs=case.input(0) if system.inputs else None,
-            explicit_time=system.explicit_time,
-            order=system.order,
-            names=system.observed,
-            input_names=system.inputs or None,
-        ).best
+        best = case.found(noise, rng)
     except DiscoveryError as error:
         return line | {"error": str(error), "probability": 0.0, "right": False}
     line["laws"] = [law.rounded(4).infix for law in best.laws]
