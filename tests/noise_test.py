@@ -6,7 +6,8 @@ import pytest
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.trajectory_fitting import Linearized, fit_trajectories, linearized
+from nsode_jax.fitting.linearized import Linearized
+from nsode_jax.fitting.trajectory_fitting import fit_trajectories, linearized
 from nsode_jax.observed.dataset import Dataset
 from nsode_jax.residuals.noise import growing_noise, huber_noise, outliers
 

@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from nsode_jax.discovery.form_search import Found, as_fit
 from nsode_jax.fitting.own_constants import OwnConstants, fit_own_constants
-from nsode_jax.fitting.trajectory_fitting import Problem, autocorrelation
+from nsode_jax.fitting.trajectory_fitting import Problem, autocorrelation_of
 from nsode_jax.observed.dataset import Dataset
 from nsode_jax.residuals.noise import CLEAN, POWERS, noise_of_power
 
@@ -53,7 +53,7 @@ def noise_within_series(found: Found, given: Sequence[Dataset]) -> _Sizes | None
     relative = [fit.residual_rms / data.spread for fit, data in zip(fits, chosen)]
     if np.median(relative) < CLEAN:
         return None
-    if np.median([autocorrelation(*pair) for pair in zip(chosen, fits)]) > _RANDOM:
+    if np.median([autocorrelation_of(*pair) for pair in zip(chosen, fits)]) > _RANDOM:
         return None
     likelihoods = []
     for power in POWERS:

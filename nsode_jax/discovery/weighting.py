@@ -9,9 +9,10 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from nsode_jax.fitting.fit import Fit
+from nsode_jax.fitting.linearized import Linearized
 from nsode_jax.fitting.shooting import SystemFit
 from nsode_jax.fitting.shooting import linearized as linearized_system
-from nsode_jax.fitting.trajectory_fitting import Linearized, linearized
+from nsode_jax.fitting.trajectory_fitting import linearized
 from nsode_jax.observed.dataset import Dataset
 from nsode_jax.observed.noise_scale import expected_noise
 from nsode_jax.observed.observations import Observations

@@ -302,7 +302,10 @@ def _covariances(
     noise: Float[np.ndarray, " series"],
     shared: Bool[np.ndarray, " constants"],
 ) -> Float[np.ndarray, "series constants constants"]:
-    """Covariances of the constants of each series, from the linearized solutions."""
+    """Covariances of the constants of each series, from the linearized solutions.
+
+    Residuals that are alike from one observation to the next count less.
+    """
     number = shared.size
     result = np.full((len(problems), number, number), math.nan)
     linear = [
@@ -310,7 +313,11 @@ def _covariances(
         for problem in problems
     ]
     known = [i for i, part in enumerate(linear) if part is not None]
-    jacobians = {i: part.jacobian / noise[i] for i, part in enumerate(linear) if part is not None}
+    jacobians = {
+        i: part.jacobian / (noise[i] * math.sqrt(part.dependence(problems[i].rows)))
+        for i, part in enumerate(linear)
+        if part is not None
+    }
     is_shared = np.append(shared, False)
     # What the shared constants are known by, when each series' own are fitted too.
     information = np.zeros((int(shared.sum()),) * 2)

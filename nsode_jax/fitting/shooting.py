@@ -7,6 +7,7 @@ them has initial values of its own (multiple shooting).
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -16,9 +17,10 @@ from jaxtyping import Float
 from nsode_jax.expressions.constants import structure
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import Origin
+from nsode_jax.fitting.linearized import Linearized
 from nsode_jax.fitting.system_problem import BudgetSpent, Problem, Tie
-from nsode_jax.fitting.trajectory_fitting import Linearized, Stopping
-from nsode_jax.fitting.trust_region import minimized, root_of_inverse
+from nsode_jax.fitting.trajectory_fitting import Stopping
+from nsode_jax.fitting.trust_region import minimized
 from nsode_jax.observed.observations import Observations
 
 _REWEIGHTED = 2
@@ -160,7 +162,8 @@ def covariance(
 ) -> Float[np.ndarray, "constants constants"] | None:
     """Covariance of the constants of all laws, from the linearized solutions.
 
-    Each quantity has a noise of its own size. Constants that are not fitted have zeros.
+    Each quantity has a noise of its own size and autocorrelation. Constants that are not
+    fitted have zeros.
 
     Returns:
       None where the data do not determine the constants.
@@ -169,7 +172,12 @@ def covariance(
     linear = problem.linearized()
     if linear is None or linear.freedom < 1:
         return None
-    root = root_of_inverse(linear.jacobian, _LEAST_SINGULAR)
+    number, ends = problem.observed, np.cumsum([0, *map(len, data.runs)])
+    # [time * observed]: of each quantity all runs.
+    groups = [
+        [number * np.arange(*run) + k for run in itertools.pairwise(ends)] for k in range(number)
+    ]
+    root = linear.root_of_covariance(groups, _LEAST_SINGULAR)
     if root is None:
         return None
     variance = float(linear.residual @ linear.residual) / linear.freedom

@@ -18,7 +18,8 @@ from nsode_jax.dynamics.stack_machine import Program
 from nsode_jax.expressions.constants import exponent_constants, is_plain
 from nsode_jax.expressions.expression import Expression, ExpressionError, Skeleton
 from nsode_jax.expressions.operators import UNIT
-from nsode_jax.fitting.trajectory_fitting import FAILED, Linearized
+from nsode_jax.fitting.linearized import Linearized
+from nsode_jax.fitting.trajectory_fitting import FAILED
 from nsode_jax.observed.observations import Observations, Run
 
 SYSTEMATIC_SHARE = 1e-3

@@ -15,7 +15,8 @@ from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.fitting.bounds import Bounds
 from nsode_jax.fitting.fit import Fit, Origin
-from nsode_jax.fitting.trust_region import minimized, root_of_inverse
+from nsode_jax.fitting.linearized import Linearized, autocorrelation
+from nsode_jax.fitting.trust_region import minimized
 from nsode_jax.observed.dataset import Dataset
 
 FAILED = 1e3
@@ -97,9 +98,10 @@ def fit_trajectories(
 def covariance(data: Dataset, fit: Fit) -> Float[np.ndarray, "constants constants"] | None:
     """Covariance of the constants of a fitted law, from the linearized solution.
 
-    Noise is taken as independent. Its variance is that of the known errors of measurement,
-    which is not made larger where they are too small for the residuals; if they are unknown,
-    the weighted sum of squares over the degrees of freedom.
+    The variance of the noise is that of the known errors of measurement, which is not made
+    larger where they are too small for the residuals; if they are unknown, the weighted sum of
+    squares over the degrees of freedom. What residuals are alike from one observation to the
+    next makes the covariance larger (`Linearized.dependence`).
 
     Returns:
       Shape [constants, constants], zero for those that are not fitted; None where
@@ -110,7 +112,7 @@ def covariance(data: Dataset, fit: Fit) -> Float[np.ndarray, "constants constant
     if linear is None or linear.freedom < 1:
         return None
     # Of the relative parameters, initial values last.
-    root = root_of_inverse(linear.jacobian, LEAST_SINGULAR)
+    root = linear.root_of_covariance([data.rows], LEAST_SINGULAR)
     if root is None:
         return None
     variance = float(linear.residual @ linear.residual) / linear.freedom
@@ -123,46 +125,16 @@ def covariance(data: Dataset, fit: Fit) -> Float[np.ndarray, "constants constant
     return result
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Linearized:
-    """A fit to first order about its constants and initial values.
-
-    Attributes:
-      residual: solution minus data, weighted, relative to the spread, shape [observations].
-      jacobian: its derivatives by the relative constants and the initial values, shape
-        [observations, parameters].
-    """
-
-    residual: Float[np.ndarray, " observations"]
-    jacobian: Float[np.ndarray, "observations parameters"]
-
-    @property
-    def freedom(self) -> int:
-        """Observations beyond those that the parameters need."""
-        return self.residual.size - self.jacobian.shape[1]
-
-    @property
-    def rms(self) -> float:
-        """Root mean square of the residual."""
-        return float(np.sqrt(np.mean(self.residual**2)))
-
-    def weighted(self, weights: Float[np.ndarray, " observations"]) -> Linearized:
-        """The same with its rows multiplied by weights."""
-        return Linearized(weights * self.residual, weights[:, None] * self.jacobian)
-
-
 def linearized(data: Dataset, fit: Fit) -> Linearized | None:
     """The fit to first order; None for a law that has no solution near the data."""
     problem = Problem.of(data, fit.expression)
     return problem.linearized(problem.start(fit.y0s))
 
 
-def autocorrelation(data: Dataset, fit: Fit) -> float:
+def autocorrelation_of(data: Dataset, fit: Fit) -> float:
     """Of neighbouring residuals of a fit, within their series; 0 if there are none."""
     problem = Problem.of(data, fit.expression)
-    residual = problem.residual(problem.start(fit.y0s))
-    products = sum(float(part[1:] @ part[:-1]) for part in data.split(residual))
-    return products / (float(residual @ residual) or 1.0)
+    return autocorrelation(data.split(problem.residual(problem.start(fit.y0s))))
 
 
 def _free(expression: Expression) -> Bool[np.ndarray, " constants"]:
@@ -198,7 +170,7 @@ class Problem:
         self.law_of, self.constants, self.bounds = law_of, constants, bounds
         self.spread, self.sigma = data.spread, data.sigma
         self.scale = np.concatenate([np.abs(constants), np.full(len(data), self.spread)])
-        self.data, self.weights = data.y, data.weights
+        self.data, self.weights, self.rows = data.y, data.weights, data.rows
         self.atol = _SOLVER_TOLERANCE * data.resolution
         self.best_rms, self.best = math.inf, np.zeros(self.scale.size)
 

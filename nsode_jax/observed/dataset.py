@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from nsode_jax.dynamics.limits import Limits
 from nsode_jax.dynamics.trajectory import Trajectory
@@ -62,6 +62,11 @@ class Dataset:
     def split(self, values: Float[np.ndarray, " observations"]) -> list[Float[np.ndarray, " time"]]:
         """Values of all observations, by series."""
         return np.split(values, np.cumsum([len(series) for series in self])[:-1])
+
+    @property
+    def rows(self) -> list[Int[np.ndarray, " time"]]:
+        """Where the observations of each series stand among all."""
+        return np.split(np.arange(self.count), np.cumsum([len(series) for series in self])[:-1])
 
     def with_noise(self, noise: Float[np.ndarray, " observations"]) -> Dataset:
         """The same with relative standard deviations of the values."""

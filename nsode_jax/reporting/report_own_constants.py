@@ -28,8 +28,8 @@ _DIFFERENCES = (
     "say that the series differ."
 )
 _INTERVALS = (
-    "Intervals hold the true values with 95% probability if the form is right and noise is "
-    "independent."
+    "Intervals hold the true values with 95% probability if the form is right; residuals that "
+    "are alike from one observation to the next widen them."
 )
 
 

@@ -34,7 +34,8 @@ SIZE = (7.6, 4.6)  # Inches, of a picture.
 
 INTERVALS = (
     "In the order of the formula. The intervals hold the true values with 95% probability "
-    "if the law has the right form and the noise is independent."
+    "if the law has the right form; residuals that are alike from one observation to the next "
+    "widen them."
 )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy import linalg, stats
 
-from nsode_jax.fitting.trajectory_fitting import Linearized
+from nsode_jax.fitting.linearized import Linearized
 from nsode_jax.residuals.noise import CLEAN, RANDOM, SIGNIFICANCE, alike, directions
 
 _MOST = 1 / 3

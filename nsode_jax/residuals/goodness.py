@@ -21,7 +21,7 @@ from scipy import stats
 
 from nsode_jax.expressions.constants import is_plain
 from nsode_jax.fitting.fit import Fit
-from nsode_jax.fitting.trajectory_fitting import Linearized
+from nsode_jax.fitting.linearized import Linearized
 from nsode_jax.observed.dataset import Dataset
 from nsode_jax.residuals.noise import CLEAN, directions
 

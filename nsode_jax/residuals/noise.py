@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy import stats
 
-from nsode_jax.fitting.trajectory_fitting import Linearized
+from nsode_jax.fitting.linearized import Linearized
 from nsode_jax.observed.noise_scale import levels
 
 SIGNIFICANCE = 0.02

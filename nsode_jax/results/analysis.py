@@ -12,6 +12,7 @@ from scipy.optimize import brentq
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.fitting.linearized import autocorrelation
 from nsode_jax.results.result import Candidate, Result
 
 _MOST_SLOPES = 100
@@ -188,7 +189,7 @@ def remark_on(series: Sequence[Float[np.ndarray, " time"]], spread: float) -> Re
     if np.sqrt(np.mean(np.concatenate(left) ** 2)) <= _NEGLIGIBLE * spread:
         return Remark("The residuals are so small that numerical errors may be all of them.", False)
     changes, expected, deviation = _sign_changes(left)
-    correlation = _autocorrelation(left)
+    correlation = autocorrelation(left)
     pairs = sum(max(len(series) - 1, 0) for series in left)
     counted = (
         f"they change sign {changes} time{'' if changes == 1 else 's'} where chance would give "
@@ -219,9 +220,3 @@ def _sign_changes(left: Sequence[Float[np.ndarray, " time"]]) -> tuple[int, floa
         expected += product / n
         variance += product * (product - n) / (n**2 * (n - 1))
     return changes, expected, (changes - expected) / math.sqrt(variance) if variance > 0 else 0.0
-
-
-def _autocorrelation(left: Sequence[Float[np.ndarray, " time"]]) -> float:
-    """Of neighbouring residuals, over all series."""
-    total = sum(float(np.sum(series**2)) for series in left)
-    return sum(float(np.sum(series[1:] * series[:-1])) for series in left) / (total or 1.0)

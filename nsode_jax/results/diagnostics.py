@@ -10,7 +10,8 @@ import numpy as np
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.constants import is_plain
 from nsode_jax.fitting.fit import Fit, Origin
-from nsode_jax.fitting.trajectory_fitting import Linearized, linearized
+from nsode_jax.fitting.linearized import Linearized
+from nsode_jax.fitting.trajectory_fitting import linearized
 from nsode_jax.observed.dataset import Dataset
 from nsode_jax.residuals.beginning import odd_beginning
 from nsode_jax.residuals.goodness import constants_differ, lack_of_fit

@@ -132,7 +132,7 @@ class FormCandidate:
     def confidence_intervals(self) -> Float[np.ndarray, "series constants 2"]:
         """(low, high) that hold the true values with 95% probability, by Student's t.
 
-        If the form is right, and noise independent. They end where constants may not be.
+        If the form is right. They end where constants may not be.
         """
         quantile = scipy.stats.t.ppf((1 + _CONFIDENCE) / 2, np.maximum(self.freedom, 1))
         half = quantile[:, None] * self.standard_errors

@@ -194,9 +194,9 @@ class Candidate:
     def confidence_intervals(self) -> tuple[tuple[float, float], ...]:
         """(low, high) of each constant that hold its true value with 95% probability.
 
-        From the linearized fit, noise taken as independent, as large as the errors of
-        measurement say, or else as the residuals do, and given that the law has the right
-        form.
+        From the linearized fit, noise as large as the errors of measurement say, or else as
+        the residuals do, as alike from one observation to the next as these are, and given
+        that the law has the right form.
         """
         return uncertainty.confidence_intervals(self.expression.constants, self.standard_errors)
 

@@ -56,7 +56,7 @@ from jaxtyping import Float
 from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import Fit
-from nsode_jax.fitting.trajectory_fitting import autocorrelation
+from nsode_jax.fitting.trajectory_fitting import autocorrelation_of
 from nsode_jax.observed.dataset import Dataset
 from nsode_jax.observed.regression import Regression
 from nsode_jax.residuals.censored import censored_misfit
@@ -305,7 +305,7 @@ def independent_share(fits: Sequence[Fit], data: Dataset) -> float:
             return 1.0
         if goodness_of_fit(data, fit) > _ACCOUNTED_FOR:
             return 1.0
-        alike = min(alike, autocorrelation(data, fit))
+        alike = min(alike, autocorrelation_of(data, fit))
     if alike * math.sqrt(data.count) < _SIGNIFICANT:
         return 1.0
     return (1 - alike) / (1 + alike)

@@ -1,0 +1,87 @@
+"""A fit to first order, and how well its parameters are known."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from nsode_jax.fitting.trust_region import root_of_inverse
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Linearized:
+    """A fit to first order about its constants and initial values.
+
+    Attributes:
+      residual: solution minus data, weighted, relative to the spread, shape [observations].
+      jacobian: its derivatives by the relative constants and the initial values, shape
+        [observations, parameters].
+    """
+
+    residual: Float[np.ndarray, " observations"]
+    jacobian: Float[np.ndarray, "observations parameters"]
+
+    @property
+    def freedom(self) -> int:
+        """Observations beyond those that the parameters need."""
+        return self.residual.size - self.jacobian.shape[1]
+
+    @property
+    def rms(self) -> float:
+        """Root mean square of the residual."""
+        return float(np.sqrt(np.mean(self.residual**2)))
+
+    def weighted(self, weights: Float[np.ndarray, " observations"]) -> Linearized:
+        """The same with its rows multiplied by weights."""
+        return Linearized(weights * self.residual, weights[:, None] * self.jacobian)
+
+    def dependence(self, series: Sequence[Int[np.ndarray, " time"]]) -> float:
+        """By what factor the variances of parameters are larger than with independent noise.
+
+        Noise with the autocorrelation a leaves n observations as much to tell of what changes
+        slowly as n (1 - a) / (1 + a) independent ones have (Bayley and Hammersley 1946, J. R.
+        Stat. Soc. Suppl. 8). The residuals of p parameters are less alike than the noise was, by
+        about (1 + a) p / n.
+
+        Args:
+          series: the rows of each series in the order of time, or of each quantity of a run.
+
+        Returns:
+          At least 1; at most the number of observations.
+        """
+        number = sum(map(len, series))
+        a = autocorrelation([self.residual[rows] for rows in series])
+        a += (1 + a) * self.jacobian.shape[1] / self.residual.size
+        a = min(max(a, 0.0), (number - 1) / (number + 1))
+        return (1 + a) / (1 - a)
+
+    def root_of_covariance(
+        self, groups: Sequence[Sequence[Int[np.ndarray, " time"]]], least_singular: float
+    ) -> Float[np.ndarray, "parameters parameters"] | None:
+        """A root R: the covariance of the parameters is R R' times the variance of the residuals.
+
+        Args:
+          groups: series whose noise has one autocorrelation, as `dependence` takes them; every
+            row belongs to one.
+          least_singular: see `root_of_inverse`.
+
+        Returns:
+          None where the data do not determine all parameters.
+        """
+        root = root_of_inverse(self.jacobian, least_singular)
+        if root is None:
+            return None
+        # With P = (J'J)^-1 the covariance is P J' D J P, D the variances of the rows.
+        moved = self.jacobian @ root
+        for group in groups:
+            moved[np.concatenate(group)] *= np.sqrt(self.dependence(group))
+        return root @ np.linalg.qr(moved, mode="r").T
+
+
+def autocorrelation(series: Sequence[Float[np.ndarray, " time"]]) -> float:
+    """Of neighbouring residuals, within their series; 0 if there are none."""
+    total = sum(float(each @ each) for each in series)
+    return sum(float(each[1:] @ each[:-1]) for each in series) / (total or 1.0)
