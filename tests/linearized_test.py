@@ -8,7 +8,7 @@ from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.linearized import Linearized, autocorrelation
+from nsode_jax.fitting.linearized import Linearized, autocorrelation, dependence
 from nsode_jax.fitting.trajectory_fitting import covariance, fit_trajectories
 from nsode_jax.observed.dataset import Dataset
 
@@ -26,15 +26,17 @@ def test_autocorrelation_is_within_series():
     assert autocorrelation([np.zeros(3)]) == 0.0
 
 
-def test_only_likeness_widens_and_not_beyond_one_observation():
-    rows = [np.arange(4)]
-    assert Linearized(ALTERNATING, np.zeros((4, 0))).dependence(rows) == 1.0
-    assert Linearized(np.ones(4), np.zeros((4, 0))).dependence(rows) == pytest.approx(4.0)
-    # Eight pairs of neighbours are alike, three are not: a = 5/12.
-    residual, rows = np.repeat(ALTERNATING, 3), [np.arange(12)]
-    assert Linearized(residual, np.zeros((12, 0))).dependence(rows) == pytest.approx(17 / 7)
-    # Every parameter takes some of the likeness away: a = 5/12 + 17/144.
-    assert Linearized(residual, np.zeros((12, 1))).dependence(rows) == pytest.approx(221 / 67)
+def test_only_likeness_beyond_chance_widens_and_not_beyond_one_observation():
+    assert dependence([np.tile(ALTERNATING, 5)], 0) == 1.0
+    assert dependence([np.ones(40)], 0) == pytest.approx(40.0)
+    # Of 23 pairs of neighbours 20 are alike, 3 are not: a = 17/24.
+    residual = np.repeat(ALTERNATING, 6)
+    assert dependence([residual], 0) == pytest.approx(41 / 7)
+    assert dependence([residual[:12], residual[12:]], 0) == pytest.approx(42 / 6)
+    # Every parameter takes some of the likeness away: a = 17/24 + 41/576.
+    assert dependence([residual], 1) == pytest.approx(1025 / 127)
+    # Twelve pairs alike, eleven not.
+    assert dependence([np.tile([1.0, 1.0, -1.0, -1.0], 6)], 0) == 1.0
 
 
 def test_independent_residuals_give_the_usual_covariance():
@@ -48,13 +50,13 @@ def test_independent_residuals_give_the_usual_covariance():
 
 
 def test_each_quantity_has_a_likeness_of_its_own():
-    jacobian = np.kron(np.eye(2), np.ones((10, 1)))  # A parameter for each quantity.
-    residual = np.concatenate([np.tile([1.0, -1.0], 5), np.repeat([1.0, -1.0], 5)])
-    linear, groups = Linearized(residual, jacobian), [[np.arange(10)], [np.arange(10, 20)]]
+    jacobian = np.kron(np.eye(2), np.ones((20, 1)))  # A parameter for each quantity.
+    residual = np.concatenate([np.tile([1.0, -1.0], 10), np.repeat([1.0, -1.0], 10)])
+    linear, groups = Linearized(residual, jacobian), [[np.arange(20)], [np.arange(20, 40)]]
     root = linear.root_of_covariance(groups, 1e-6)
-    factor = linear.dependence(groups[1])
+    factor = dependence([residual[20:]], 1)
     assert factor > 2.0
-    np.testing.assert_allclose(root @ root.T, np.diag([0.1, 0.1 * factor]), atol=1e-12)
+    np.testing.assert_allclose(root @ root.T, np.diag([0.05, 0.05 * factor]), atol=1e-12)
 
 
 @pytest.mark.parametrize(("correlation", "least"), [(0.0, 0.88), (0.8, 0.8)])

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from nsode_jax.fitting.trust_region import root_of_inverse
+
+_BEYOND_CHANCE = 2.0
+"""Standard deviations of the autocorrelation of independent noise, 1 / sqrt(n)."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -38,34 +42,14 @@ class Linearized:
         """The same with its rows multiplied by weights."""
         return Linearized(weights * self.residual, weights[:, None] * self.jacobian)
 
-    def dependence(self, series: Sequence[Int[np.ndarray, " time"]]) -> float:
-        """By what factor the variances of parameters are larger than with independent noise.
-
-        Noise with the autocorrelation a leaves n observations as much to tell of what changes
-        slowly as n (1 - a) / (1 + a) independent ones have (Bayley and Hammersley 1946, J. R.
-        Stat. Soc. Suppl. 8). The residuals of p parameters are less alike than the noise was, by
-        about (1 + a) p / n.
-
-        Args:
-          series: the rows of each series in the order of time, or of each quantity of a run.
-
-        Returns:
-          At least 1; at most the number of observations.
-        """
-        number = sum(map(len, series))
-        a = autocorrelation([self.residual[rows] for rows in series])
-        a += (1 + a) * self.jacobian.shape[1] / self.residual.size
-        a = min(max(a, 0.0), (number - 1) / (number + 1))
-        return (1 + a) / (1 - a)
-
     def root_of_covariance(
         self, groups: Sequence[Sequence[Int[np.ndarray, " time"]]], least_singular: float
     ) -> Float[np.ndarray, "parameters parameters"] | None:
         """A root R: the covariance of the parameters is R R' times the variance of the residuals.
 
         Args:
-          groups: series whose noise has one autocorrelation, as `dependence` takes them; every
-            row belongs to one.
+          groups: the rows of each series in the order of time, those together whose noise has
+            one autocorrelation, such as a quantity in each run; every row belongs to one.
           least_singular: see `root_of_inverse`.
 
         Returns:
@@ -77,7 +61,9 @@ class Linearized:
         # With P = (J'J)^-1 the covariance is P J' D J P, D the variances of the rows.
         moved = self.jacobian @ root
         for group in groups:
-            moved[np.concatenate(group)] *= np.sqrt(self.dependence(group))
+            rows = np.concatenate(group)
+            taken = self.jacobian.shape[1] * rows.size / self.residual.size
+            moved[rows] *= np.sqrt(dependence([self.residual[each] for each in group], taken))
         return root @ np.linalg.qr(moved, mode="r").T
 
 
@@ -85,3 +71,26 @@ def autocorrelation(series: Sequence[Float[np.ndarray, " time"]]) -> float:
     """Of neighbouring residuals, within their series; 0 if there are none."""
     total = sum(float(each @ each) for each in series)
     return sum(float(each[1:] @ each[:-1]) for each in series) / (total or 1.0)
+
+
+def dependence(series: Sequence[Float[np.ndarray, " time"]], parameters: float) -> float:
+    """By what factor the variances of parameters are larger than with independent noise.
+
+    Noise with the autocorrelation a leaves n observations as much to tell of what changes slowly
+    as n (1 - a) / (1 + a) independent ones have (Bayley and Hammersley 1946, J. R. Stat. Soc.
+    Suppl. 8). The residuals of p parameters are less alike than the noise was, by about
+    (1 + a) p / n. What may well be chance is none.
+
+    Args:
+      series: residuals of a fit in the order of time; they have one autocorrelation.
+      parameters: that were fitted to them.
+
+    Returns:
+      At least 1; at most the number of observations.
+    """
+    number, a = sum(map(len, series)), autocorrelation(series)
+    a += (1 + a) * parameters / max(number, 1)
+    if a * math.sqrt(number) < _BEYOND_CHANCE:
+        return 1.0
+    a = min(a, (number - 1) / (number + 1))
+    return (1 + a) / (1 - a)

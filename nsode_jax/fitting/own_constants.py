@@ -16,6 +16,7 @@ from scipy.optimize import least_squares
 
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.bounds import Bounds
+from nsode_jax.fitting.linearized import dependence
 from nsode_jax.fitting.trajectory_fitting import (
     FULL,
     LEAST_SINGULAR,
@@ -304,26 +305,26 @@ def _covariances(
 ) -> Float[np.ndarray, "series constants constants"]:
     """Covariances of the constants of each series, from the linearized solutions.
 
-    Residuals that are alike from one observation to the next count less.
+    Residuals that are alike from one observation to the next, in all series together, count less.
     """
     number = shared.size
     result = np.full((len(problems), number, number), math.nan)
-    linear = [
-        problem.linearized(problem.best) if math.isfinite(problem.best_rms) else None
-        for problem in problems
-    ]
-    known = [i for i, part in enumerate(linear) if part is not None]
-    jacobians = {
-        i: part.jacobian / (noise[i] * math.sqrt(part.dependence(problems[i].rows)))
-        for i, part in enumerate(linear)
-        if part is not None
+    linear = {
+        i: part
+        for i, problem in enumerate(problems)
+        if math.isfinite(problem.best_rms) and (part := problem.linearized(problem.best))
     }
+    left = [part.residual / noise[i] for i, part in linear.items()]
+    repeated = int(shared.sum()) * (len(linear) - 1)
+    fitted = sum(part.jacobian.shape[1] for part in linear.values()) - repeated
+    widened = math.sqrt(dependence(left, fitted))
+    jacobians = {i: part.jacobian / (noise[i] * widened) for i, part in linear.items()}
     is_shared = np.append(shared, False)
     # What the shared constants are known by, when each series' own are fitted too.
     information = np.zeros((int(shared.sum()),) * 2)
     own = {}
-    for i in known:
-        of_own, of_shared = jacobians[i][:, ~is_shared], jacobians[i][:, is_shared]
+    for i, jacobian in jacobians.items():
+        of_own, of_shared = jacobian[:, ~is_shared], jacobian[:, is_shared]
         inverse = _inverse(of_own)
         if inverse is None:
             continue

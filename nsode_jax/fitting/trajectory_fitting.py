@@ -101,7 +101,7 @@ def covariance(data: Dataset, fit: Fit) -> Float[np.ndarray, "constants constant
     The variance of the noise is that of the known errors of measurement, which is not made
     larger where they are too small for the residuals; if they are unknown, the weighted sum of
     squares over the degrees of freedom. What residuals are alike from one observation to the
-    next makes the covariance larger (`Linearized.dependence`).
+    next makes the covariance larger (`dependence`).
 
     Returns:
       Shape [constants, constants], zero for those that are not fitted; None where
@@ -170,7 +170,7 @@ class Problem:
         self.law_of, self.constants, self.bounds = law_of, constants, bounds
         self.spread, self.sigma = data.spread, data.sigma
         self.scale = np.concatenate([np.abs(constants), np.full(len(data), self.spread)])
-        self.data, self.weights, self.rows = data.y, data.weights, data.rows
+        self.data, self.weights = data.y, data.weights
         self.atol = _SOLVER_TOLERANCE * data.resolution
         self.best_rms, self.best = math.inf, np.zeros(self.scale.size)
 
