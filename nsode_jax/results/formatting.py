@@ -50,11 +50,11 @@ def value_with_error(value: float, error: float) -> str:
 
     Args:
       value: any number.
-      error: its standard error; 0 if it is exact, NaN if that is unknown.
+      error: its standard error; NaN if that is unknown. Within rounding of 0 it is exact.
     """
     if math.isnan(error):
         return f"{value:.4g} ± unknown"
-    if error == 0.0:
+    if error <= 1e-12 * abs(value):
         return f"{value:.6g}"
     if not 1e-6 * abs(value) < error < math.inf:
         return f"{value:.6g} ± {error:.1g}"
