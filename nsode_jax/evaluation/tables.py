@@ -27,6 +27,7 @@ from nsode_jax.evaluation.published import (
     paper_value,
 )
 from nsode_jax.evaluation.results import Data, Result, Run
+from nsode_jax.results.uncertainty import QUANTILE
 
 METRIC_NAMES = {
     "skeleton": "skeleton",
@@ -44,8 +45,6 @@ RELATIVE_COMPLEXITY = "relative_complexity"
 
 NOTHING, INTERRUPTED = "-", "†"
 """Marks in Markdown: there is no number; it is over fewer problems than the set has."""
-
-_Z = 1.959963984540054  # Of a 95% interval.
 
 
 class Cell(NamedTuple):
@@ -90,9 +89,9 @@ def wilson(hits: int, trials: int) -> tuple[float, float]:
       Its ends, from 0 to 1. Unlike hits / trials plus or minus its standard error it
       has a width where none or all are hits.
     """
-    share, weight = hits / trials, _Z**2 / trials
+    share, weight = hits / trials, QUANTILE**2 / trials
     centre = (share + weight / 2) / (1 + weight)
-    half = _Z * math.sqrt(share * (1 - share) / trials + weight / (4 * trials)) / (1 + weight)
+    half = QUANTILE * math.sqrt(share * (1 - share) / trials + weight / (4 * trials)) / (1 + weight)
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
@@ -155,7 +154,7 @@ def _seconds(run: Run) -> Cell:
     if len(times) < 2:
         return _cell(run, "", SECONDS, SECONDS, times[0] if times else None, None)
     mean = statistics.fmean(times)
-    half = _Z * statistics.stdev(times) / math.sqrt(len(times))
+    half = QUANTILE * statistics.stdev(times) / math.sqrt(len(times))
     return _cell(run, "", SECONDS, SECONDS, mean, (mean - half, mean + half))
 
 
