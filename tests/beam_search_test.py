@@ -124,7 +124,7 @@ def allowed(tokens, max_length, table, grammar):
     ]
 
 
-def top_of_hill(token, log_p, table):
+def top_of_mode(token, log_p, table):
     """The grid token reached by always going on to the likelier neighbour."""
     grid = range(table.grid_start, table.grid_start + table.grid_size)
     while True:
@@ -134,14 +134,14 @@ def top_of_hill(token, log_p, table):
         token = best
 
 
-def with_hills(log_p, table):
-    """{token: log p}, each hill of the grid with its whole probability at its top."""
-    hills = {}
+def with_modes(log_p, table):
+    """{token: log p}, each mode of the grid with its whole probability at its top."""
+    modes = {}
     for token in range(table.size):
         on_grid = table.grid_start <= token < table.grid_start + table.grid_size
-        top = top_of_hill(token, log_p, table) if on_grid else token
-        hills[top] = np.logaddexp(hills.get(top, -np.inf), log_p[token])
-    return hills
+        top = top_of_mode(token, log_p, table) if on_grid else token
+        modes[top] = np.logaddexp(modes.get(top, -np.inf), log_p[token])
+    return modes
 
 
 def reference_beam_search(
@@ -159,7 +159,7 @@ def reference_beam_search(
         candidates = []
         for total, tokens, fed in live:
             log_p = model.log_p(row, fed)
-            gain = with_hills(log_p, model.table) if merge_constants else dict(enumerate(log_p))
+            gain = with_modes(log_p, model.table) if merge_constants else dict(enumerate(log_p))
             for token in allowed(tokens, max_length, model.table, grammar):
                 if token not in gain:
                     continue
@@ -265,8 +265,8 @@ def test_equal_to_the_reference_beam_by_beam(beams, grammar, length_penalty):
         assert_same_candidates(result, row, expected)
 
 
-# A grid of seven points, so that a distribution over it can have two hills.
-HILLY = TokenTable((0, 0, 0, 0, 2, 1) + (0,) * 7, BOS, EOS, PAD, grid_start=6, grid_size=7)
+# A grid of seven points, so that a distribution over it can have two modes.
+BIMODAL = TokenTable((0, 0, 0, 0, 2, 1) + (0,) * 7, BOS, EOS, PAD, grid_start=6, grid_size=7)
 
 
 def formulas(result, row):
@@ -275,7 +275,7 @@ def formulas(result, row):
 
 @pytest.mark.parametrize("beams", [2, 7])
 def test_merged_constants_leave_no_copies(beams):
-    model = TinyModel(4, batch=3, max_length=8, table=HILLY)
+    model = TinyModel(4, batch=3, max_length=8, table=BIMODAL)
     result = search(model, beams=beams, merge_constants=True)
     with_copies = search(model, beams=beams)
     copies = 0
@@ -289,11 +289,11 @@ def test_merged_constants_leave_no_copies(beams):
 
 def test_merged_constants_keep_all_probability():
     # Of one token: <bos> c <eos> or <bos> y <eos>, so nothing is lost but <eos>'s rivals.
-    model = TinyModel(4, batch=3, max_length=2, table=HILLY)
+    model = TinyModel(4, batch=3, max_length=2, table=BIMODAL)
     merged, apart = search(model, beams=8, merge_constants=True), search(model, beams=8)
     for row in range(3):
-        gain = with_hills(model.log_p(row, ((BOS, 0.0),)), HILLY)
-        tops = [token for token in gain if token == Y or token >= HILLY.grid_start]
+        gain = with_modes(model.log_p(row, ((BOS, 0.0),)), BIMODAL)
+        tops = [token for token in gain if token == Y or token >= BIMODAL.grid_start]
         assert found(merged, row) == len(tops) < found(apart, row) == 8
         for beam in range(len(tops)):
             (token, _), fed = written(merged, row, beam)

@@ -26,7 +26,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from nsode_jax.decoding.grammar import (
     TokenTable,
-    constant_hills,
+    constant_modes,
     legal_tokens,
     next_open_slots,
     soft_token,
@@ -217,8 +217,8 @@ def beam_search(
         the default, by log p.
       grammar: write only complete prefix expressions. Without it candidates
         may be incomplete or go on after a complete expression.
-      merge_constants: of tokens on one hill of the distribution over the grid write
-        only the top, with the probability of all (`grammar.constant_hills`). Without it
+      merge_constants: of tokens of one mode of the distribution over the grid write
+        only the top, with the probability of all (`grammar.constant_modes`). Without it
         the beam fills with near-copies of one formula, and a formula without constants
         is preferred to one whose probability is spread over many values.
       states: quantities of each trajectory, for which the grammar wants an equation
@@ -270,7 +270,7 @@ def beam_search(
         )
         gained = log_p
         if merge_constants:
-            gained, is_top = constant_hills(log_p, table)
+            gained, is_top = constant_modes(log_p, table)
             allowed &= is_top
         total = jnp.where(allowed, state.log_probability[..., None] + gained, -jnp.inf)
         finished = finish(state, total[..., table.eos])
@@ -363,7 +363,7 @@ def decode_rows(
       rows: number of candidates of each.
       max_length: most tokens of a candidate, <eos> included.
       grammar: write only complete prefix expressions.
-      merge_constants: a constant counts with the probability of its hill, as in
+      merge_constants: a constant counts with the probability of its mode, as in
         `beam_search`.
       states: quantities of each trajectory, as in `beam_search`.
 
@@ -388,7 +388,7 @@ def decode_rows(
         )
         token = choose(jnp.where(allowed, log_p, -jnp.inf), state.position)
         low, fraction = soft_token(log_p, token, table)
-        mass = constant_hills(log_p, table)[0] if merge_constants else log_p
+        mass = constant_modes(log_p, table)[0] if merge_constants else log_p
         gained = jnp.take_along_axis(mass, token[..., None], axis=-1)[..., 0]
 
         # Rows that have ended are still computed, but write <pad> and gain nothing.

@@ -66,7 +66,7 @@ def sample(
       top_k: tokens to draw from at most; 0 for all.
       top_p: probability to draw from, in (0, 1]; 1 for all.
       grammar: write only complete prefix expressions.
-      merge_constants: report a constant with the probability of its hill, as
+      merge_constants: report a constant with the probability of its mode, as
         `beam_search` does; what is drawn is the same.
       states: quantities of each trajectory, as for `beam_search`.
 
