@@ -57,7 +57,7 @@ from nsode_jax.decoding.propose import token_table
 from nsode_jax.evaluation.testsets import TEST_SETS
 from nsode_jax.expressions.expression import ExpressionError
 from nsode_jax.modeling.pretrained import SHIPPED_WEIGHTS, load_pretrained
-from nsode_jax.modeling.transformer import Memory, Model, ModelConfig, Params
+from nsode_jax.modeling.transformer import Cache, Memory, Model, ModelConfig, Params
 
 TORCH_SIDE = ROOT / "benchmarks" / "torch_generate.py"
 HUGGING_FACE = "Hugging Face"
@@ -247,7 +247,7 @@ def attend_to_memory(
 def products(
     params: Params,
     memory: Memory,
-    cache: tuple,
+    cache: Cache,
     start: Float[Array, "batch beams width"],
     steps: int,
     heads: int,
@@ -661,7 +661,7 @@ def numbers(text: str) -> list[int]:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--configs", default="small,paper", help="names of files in configs/")
     parser.add_argument("--beams", type=numbers, default=[1, 16, 128, 512, 1536])
     parser.add_argument("--batches", type=numbers, default=[1, 8])
