@@ -51,9 +51,10 @@ from benchmarks.training import ROOT, Worker, WorkerFailed, busy_seconds, spread
 from nsode_jax.config import load
 from nsode_jax.data.encode import encode_trajectories
 from nsode_jax.data.vocabulary import Vocabulary
-from nsode_jax.decoding.beam_search import BeamResult, beam_search
+from nsode_jax.decoding.beam_search import beam_search
 from nsode_jax.decoding.grammar import TokenTable
 from nsode_jax.decoding.propose import token_table
+from nsode_jax.decoding.steps import BeamResult
 from nsode_jax.evaluation.testsets import TEST_SETS
 from nsode_jax.expressions.expression import ExpressionError
 from nsode_jax.modeling.pretrained import SHIPPED_WEIGHTS, load_pretrained

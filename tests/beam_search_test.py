@@ -12,14 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsode_jax.decoding.beam_search import (
-    BeamResult,
-    beam_search,
-    gather_beams,
-    greedy,
-    own_positions,
-)
+from nsode_jax.decoding.beam_search import beam_search, gather_beams
 from nsode_jax.decoding.grammar import TokenTable
+from nsode_jax.decoding.rows import greedy
+from nsode_jax.decoding.steps import BeamResult, own_positions
 
 PAD, BOS, EOS, Y, ADD, SIN = range(6)
 # <pad> <bos> <eos> y add sin and a grid of three constants.

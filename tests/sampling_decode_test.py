@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsode_jax.decoding.beam_search import BeamResult, greedy
 from nsode_jax.decoding.grammar import TokenTable
+from nsode_jax.decoding.rows import greedy
 from nsode_jax.decoding.sampling import keep_top_k, keep_top_p, sample
+from nsode_jax.decoding.steps import BeamResult
 
 PAD, BOS, EOS, Y, ADD, SIN = range(6)
 # <pad> <bos> <eos> y add sin and a grid of three constants.

@@ -15,9 +15,10 @@ from jaxtyping import Float
 
 from nsode_jax.data.encode import encode_trajectories
 from nsode_jax.data.vocabulary import Vocabulary
-from nsode_jax.decoding.beam_search import BeamResult, StepFn, beam_search
+from nsode_jax.decoding.beam_search import beam_search
 from nsode_jax.decoding.grammar import TokenTable, constant_modes, soft_token
 from nsode_jax.decoding.sampling import sample
+from nsode_jax.decoding.steps import BeamResult, StepFn
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.coupled import SCALAR
 from nsode_jax.expressions.expression import Expression, ExpressionError

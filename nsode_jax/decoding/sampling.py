@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from nsode_jax.decoding.beam_search import BeamResult, Cache, StepFn, decode_rows
 from nsode_jax.decoding.grammar import TokenTable
+from nsode_jax.decoding.rows import decode_rows
+from nsode_jax.decoding.steps import BeamResult, Cache, StepFn
 
 
 def keep_top_k(logits: Float[Array, "*shape vocab"], top_k: int) -> Float[Array, "*shape vocab"]:
