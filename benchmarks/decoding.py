@@ -57,8 +57,9 @@ from nsode_jax.decoding.propose import token_table
 from nsode_jax.decoding.steps import BeamResult
 from nsode_jax.evaluation.testsets import TEST_SETS
 from nsode_jax.expressions.expression import ExpressionError
+from nsode_jax.modeling.config import ModelConfig
 from nsode_jax.modeling.pretrained import SHIPPED_WEIGHTS, load_pretrained
-from nsode_jax.modeling.transformer import Cache, Memory, Model, ModelConfig, Params
+from nsode_jax.modeling.transformer import Cache, Memory, Model, Params
 
 TORCH_SIDE = ROOT / "benchmarks" / "torch_generate.py"
 HUGGING_FACE = "Hugging Face"

@@ -43,7 +43,8 @@ from nsode_jax.config import Config, load
 from nsode_jax.data.encode import encode_trajectories
 from nsode_jax.data.vocabulary import BOS, PAD, Vocabulary
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.modeling.transformer import Model, ModelConfig
+from nsode_jax.modeling.config import ModelConfig
+from nsode_jax.modeling.transformer import Model
 from nsode_jax.training.config import TrainingConfig
 from nsode_jax.training.parallel import on_each_device, replicate, shard
 from nsode_jax.training.speed import flops_per_example, peak_flops

@@ -12,7 +12,8 @@ from nsode_jax.config import from_config_dict
 from nsode_jax.data.bits import float_to_words
 from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.decoding.steps import own_positions
-from nsode_jax.modeling.transformer import Model, ModelConfig
+from nsode_jax.modeling.config import ModelConfig
+from nsode_jax.modeling.transformer import Model
 from nsode_jax.training.loss import decoder_inputs, means, two_hot_sums
 
 TINY = ModelConfig(

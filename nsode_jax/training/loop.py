@@ -20,8 +20,9 @@ from nsode_jax.data.generate import GenerationConfig
 from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.dynamics.corrupt import CorruptionConfig
 from nsode_jax.modeling.checkpoints import TrainingCheckpoints
+from nsode_jax.modeling.config import ModelConfig
 from nsode_jax.modeling.pretrained import export
-from nsode_jax.modeling.transformer import Model, ModelConfig, Params
+from nsode_jax.modeling.transformer import Model, Params
 from nsode_jax.training.config import TrainingConfig
 from nsode_jax.training.inputs import Inputs
 from nsode_jax.training.interrupt import Interrupt
