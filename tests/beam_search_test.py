@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from decoded import allowed, open_slots_after, soft
 
 from nsode_jax.decoding.beam_search import beam_search, gather_beams
 from nsode_jax.decoding.grammar import TokenTable
@@ -88,36 +89,6 @@ class TinyModel:
         memory = sum(token * 0.5**age for age, token in enumerate(tokens[::-1]))
         logits = np.tanh(self.context[row] + read + memory) @ self.out
         return logits - np.log(np.exp(logits - logits.max()).sum()) - logits.max()
-
-
-def soft(log_p, token, table):
-    """The paper's rule for constants, on plain numbers."""
-    first, last = table.grid_start, table.grid_start + table.grid_size - 1
-    if not first <= token <= last:
-        return token, 0.0
-    other = max((j for j in (token - 1, token + 1) if first <= j <= last), key=lambda j: log_p[j])
-    low, high = sorted((token, other))
-    p_low, p_high = np.exp(log_p[low]), np.exp(log_p[high])
-    return low, p_high / (p_low + p_high)
-
-
-def open_slots_after(tokens, table):
-    return 1 + sum(table.arities[token] - 1 for token in tokens)
-
-
-def allowed(tokens, max_length, table, grammar):
-    """Tokens that may follow; the mask of the grammar in words of its own."""
-    if not grammar:
-        return [t for t in range(table.size) if t not in (table.pad, table.bos)]
-    if open_slots_after(tokens, table) == 0:
-        return [table.eos]
-    special = (table.pad, table.bos, table.eos)
-    return [
-        t
-        for t in range(table.size)
-        if t not in special
-        and len(tokens) + 1 + open_slots_after((*tokens, t), table) + 1 <= max_length
-    ]
 
 
 def top_of_mode(token, log_p, table):

@@ -31,12 +31,6 @@ def candidate(formula, covariance=None, **fields):
     return Candidate(Expression.from_infix(formula), covariance=covariance, **fit | fields)
 
 
-@pytest.fixture
-def x64():
-    with jax.enable_x64(True):
-        yield
-
-
 class TestFunctions:
     @pytest.mark.parametrize("formula", FORMULAS)
     def test_backends_agree_with_the_expression(self, formula, x64):

@@ -80,3 +80,12 @@ def smoke_run(smoke_config, tmp_path_factory):
     c, workdir = smoke_config, tmp_path_factory.mktemp("run")
     training = dataclasses.replace(c.training, log_every=1)
     return workdir, train(c.generation, c.corruption, c.model, training, workdir)
+
+
+@pytest.fixture
+def x64():
+    """Arrays of JAX in double precision."""
+    import jax
+
+    with jax.enable_x64(True):
+        yield
