@@ -25,7 +25,7 @@ from typechecking import check_calls  # noqa: E402
 # that a discovery would take nearly twice as long. Others join as their hints become true.
 CHECKED = (
     "decoding/grammar.py", "dynamics", "fitting", "modeling/attention.py", "observed",
-    "residuals", "search", "selection", "system", "tables",
+    "data", "reporting", "residuals", "results", "search", "selection", "system", "tables",
 )  # fmt: skip
 _COMPILED = ("dop853", "dop853_system", "stack_machine")
 _REFUSING = ("trajectory", "limits")

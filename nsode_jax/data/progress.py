@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 _SECONDS_ON_TERMINAL = 0.5
 _SECONDS_IN_LOG = 30.0
 
 
+@runtime_checkable
 class CountedProgress(Protocol):
     """Called with a stage, the amount of it that is done and the total."""
 
