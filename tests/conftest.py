@@ -24,8 +24,8 @@ from typechecking import check_calls  # noqa: E402
 # their own, and those that walk through formulas: these know few arrays, and are called so often
 # that a discovery would take nearly twice as long. Others join as their hints become true.
 CHECKED = (
-    "decoding/grammar.py", "dynamics", "fitting", "modeling/attention.py", "observed",
-    "data", "reporting", "residuals", "results", "search", "selection", "system", "tables",
+    "data", "decoding/grammar.py", "dynamics", "fitting", "modeling/attention.py", "observed",
+    "reporting", "residuals", "results", "search", "selection", "system", "tables",
 )  # fmt: skip
 _COMPILED = ("dop853", "dop853_system", "stack_machine")
 _REFUSING = ("trajectory", "limits")
