@@ -14,10 +14,6 @@ NAMED = "named laws"
 """Source of the laws that science has a name for."""
 
 
-class BudgetSpent(Exception):
-    """A fit has used up its steps of the solver."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Origin:
     """Where a law came from.

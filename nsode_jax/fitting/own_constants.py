@@ -16,11 +16,11 @@ from scipy.optimize import least_squares
 
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.bounds import Bounds
-from nsode_jax.fitting.fit import BudgetSpent
 from nsode_jax.fitting.minpack import root_of_inverse
 from nsode_jax.fitting.trajectory_fitting import (
     FULL,
     LEAST_SINGULAR,
+    BudgetSpent,
     Problem,
     Stopping,
 )

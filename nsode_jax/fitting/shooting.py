@@ -15,9 +15,9 @@ from jaxtyping import Float
 
 from nsode_jax.expressions.constants import structure
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.fit import BudgetSpent, Origin
+from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.minpack import minimized, root_of_inverse
-from nsode_jax.fitting.system_problem import Problem, Tie
+from nsode_jax.fitting.system_problem import BudgetSpent, Problem, Tie
 from nsode_jax.fitting.trajectory_fitting import Linearized, Stopping
 from nsode_jax.observed.observations import Observations
 

@@ -18,7 +18,6 @@ from nsode_jax.dynamics.stack_machine import Program
 from nsode_jax.expressions.constants import exponent_constants, is_plain
 from nsode_jax.expressions.expression import Expression, ExpressionError, Skeleton
 from nsode_jax.expressions.operators import UNIT
-from nsode_jax.fitting.fit import BudgetSpent
 from nsode_jax.fitting.trajectory_fitting import FAILED, Linearized
 from nsode_jax.observed.observations import Observations, Run
 
@@ -49,6 +48,10 @@ def laws_with_constants(
     ends = np.cumsum([skeleton.num_constants for skeleton in skeletons])[:-1]
     parts = np.split(values, ends)
     return tuple(one.with_constants(part) for one, part in zip(skeletons, parts, strict=True))
+
+
+class BudgetSpent(Exception):
+    """The fit has used up its steps of the solver."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from nsode_jax.dynamics.stack_machine import Program
 from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.fitting.bounds import Bounds
-from nsode_jax.fitting.fit import BudgetSpent, Fit, Origin
+from nsode_jax.fitting.fit import Fit, Origin
 from nsode_jax.fitting.minpack import minimized, root_of_inverse
 from nsode_jax.observed.dataset import Dataset
 
@@ -336,6 +336,10 @@ class Problem:
         )
         self.steps -= int(solutions.steps.sum())
         return solutions.y
+
+
+class BudgetSpent(Exception):
+    """The fit of one law has used up its steps of the solver."""
 
 
 def polished_fit(data: Dataset, fit: Fit) -> Fit:
