@@ -51,13 +51,15 @@ from benchmarks.training import ROOT, Worker, WorkerFailed, busy_seconds, spread
 from nsode_jax.config import load
 from nsode_jax.data.encode import encode_trajectories
 from nsode_jax.data.vocabulary import Vocabulary
-from nsode_jax.decoding.beam_search import BeamResult, beam_search
+from nsode_jax.decoding.beam_search import beam_search
 from nsode_jax.decoding.grammar import TokenTable
 from nsode_jax.decoding.propose import token_table
+from nsode_jax.decoding.steps import BeamResult
 from nsode_jax.evaluation.testsets import TEST_SETS
 from nsode_jax.expressions.expression import ExpressionError
+from nsode_jax.modeling.config import ModelConfig
 from nsode_jax.modeling.pretrained import SHIPPED_WEIGHTS, load_pretrained
-from nsode_jax.modeling.transformer import Memory, Model, ModelConfig, Params
+from nsode_jax.modeling.transformer import Cache, Memory, Model, Params
 
 TORCH_SIDE = ROOT / "benchmarks" / "torch_generate.py"
 HUGGING_FACE = "Hugging Face"
@@ -247,7 +249,7 @@ def attend_to_memory(
 def products(
     params: Params,
     memory: Memory,
-    cache: tuple,
+    cache: Cache,
     start: Float[Array, "batch beams width"],
     steps: int,
     heads: int,
@@ -661,7 +663,7 @@ def numbers(text: str) -> list[int]:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--configs", default="small,paper", help="names of files in configs/")
     parser.add_argument("--beams", type=numbers, default=[1, 16, 128, 512, 1536])
     parser.add_argument("--batches", type=numbers, default=[1, 8])

@@ -39,6 +39,7 @@ def data_form(nodes: int) -> Regression:
     """Clean data of the law, prepared for fitting at so many nodes."""
     t = np.linspace(0.0, 10.0, 200)
     y = solve(Expression.from_infix(LAW), Y0, t, rtol=1e-10, atol=1e-10)
+    assert y is not None
     return integral_form(Dataset.of([Trajectory(t, y)])).coarsened(nodes)
 
 
@@ -69,7 +70,7 @@ def fit_one(form: Regression, guess: InitialGuess) -> float:
 
 def main() -> None:
     """Prints a line for each turn, and how often either ends in the better optimum."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--symbols", type=int, default=6)
     parser.add_argument("--laws", type=int, default=200)
     parser.add_argument("--turns", type=int, default=3)

@@ -151,7 +151,7 @@ def in_turns(cases: list[Case], solvers: dict[str, Callable]) -> tuple[dict, dic
 def accepted_rows(case: Case, y: np.ndarray) -> np.ndarray:
     """Which solutions pass the quality check, shape [n]."""
     is_solved = np.isfinite(y).all(axis=1)
-    return is_solved & (derivative_error(case.expression, y, GRID[1]) <= 1.0)
+    return np.logical_and(is_solved, derivative_error(case.expression, y, GRID[1]) <= 1.0)
 
 
 def deviation(a: np.ndarray, b: np.ndarray) -> float:
@@ -301,7 +301,7 @@ def online_report(batches: int = 40) -> str:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--odes", type=int, default=200)
     parser.add_argument("--initial_values", type=int, default=5)
     parser.add_argument("--trees", type=int, default=2000)

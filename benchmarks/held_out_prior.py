@@ -45,10 +45,11 @@ def held_out(concentration: float) -> Iterable[tuple[NamedLaw, Form, float, floa
             concentration,
         )
         named, signs = Prior(rest, operators, 1.0), Prior(rest, operators, 0.0, 1.0)
+        alone = Prior(None, operators, 0.0)
         for law in catalogue.laws:
             for form in sorted(law.forms) if law.field == field else ():
-                parts = (named, signs, Prior(None, operators, 0.0))
-                yield law, form, *(math.exp(part.log_prior_of_form(form)) for part in parts)
+                nats = [prior.log_prior_of_form(form) for prior in (named, signs, alone)]
+                yield law, form, math.exp(nats[0]), math.exp(nats[1]), math.exp(nats[2])
 
 
 def flat_nats(law: NamedLaw) -> float:

@@ -57,7 +57,7 @@ def simulate(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--laws", type=int, default=1500)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()

@@ -250,6 +250,7 @@ def measure_processes(rounds: int, steps: int, batch_size: int) -> Iterator[str]
     ]
 
     def answer(worker: subprocess.Popen) -> tuple[float, float]:
+        assert worker.stdout is not None
         for line in worker.stdout:
             if line.startswith("{"):  # Not what Gloo has to say.
                 spent = json.loads(line)
@@ -259,6 +260,7 @@ def measure_processes(rounds: int, steps: int, batch_size: int) -> Iterator[str]
     def turn(group: list[subprocess.Popen]) -> np.ndarray:
         """Seconds of the slowest, and processor seconds of all."""
         for worker in group:
+            assert worker.stdin is not None
             worker.stdin.write("\n")
             worker.stdin.flush()
         spent = np.array([answer(worker) for worker in group])
@@ -314,7 +316,7 @@ def measure_stored(records: int = 500, count: int = 60) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--measure", action="store_true")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--steps", type=int, default=3)

@@ -43,7 +43,8 @@ from nsode_jax.config import Config, load
 from nsode_jax.data.encode import encode_trajectories
 from nsode_jax.data.vocabulary import BOS, PAD, Vocabulary
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.modeling.transformer import Model, ModelConfig
+from nsode_jax.modeling.config import ModelConfig
+from nsode_jax.modeling.transformer import Model
 from nsode_jax.training.config import TrainingConfig
 from nsode_jax.training.parallel import on_each_device, replicate, shard
 from nsode_jax.training.speed import flops_per_example, peak_flops
@@ -191,6 +192,8 @@ class Worker:
         except OSError:  # No such interpreter.
             self._errors.close()
             raise
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._requests, self._answers = self._process.stdin, self._process.stdout
         try:
             self.facts = self._answer()
         except WorkerFailed:
@@ -210,8 +213,8 @@ class Worker:
         """
         start, busy, own = time.perf_counter(), busy_seconds(), self._own_seconds()
         with contextlib.suppress(BrokenPipeError):  # Its answer will be missing, too.
-            self._process.stdin.write("\n")
-            self._process.stdin.flush()
+            self._requests.write("\n")
+            self._requests.flush()
         answer = self._answer()
         others = (busy_seconds() - busy) - (self._own_seconds() - own)
         share = others / (time.perf_counter() - start) / (os.cpu_count() or 1)
@@ -226,7 +229,7 @@ class Worker:
         return (int(numbers[11]) + int(numbers[12])) / os.sysconf("SC_CLK_TCK")
 
     def _answer(self) -> dict[str, Any]:
-        line = self._process.stdout.readline()
+        line = self._answers.readline()
         if not line:
             code = self._process.wait()
             self._errors.seek(0)
@@ -251,13 +254,13 @@ class Worker:
 
     def __exit__(self, *_) -> None:
         with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.close()
+            self._requests.close()
         try:
             self._process.wait(timeout=10)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._process.stdout.close()
+        self._answers.close()
         self._errors.close()
 
 
@@ -359,7 +362,7 @@ def measure(
 # --- the report -----------------------------------------------------------------------
 
 
-def spread(values: Sequence[float], form: str) -> tuple[str, str]:
+def spread(values: Sequence[float] | np.ndarray, form: str) -> tuple[str, str]:
     """The median, and the quartiles around it."""
     low, median, high = np.quantile(values, (0.25, 0.5, 0.75))
     return f"{median:{form}}", f"({low:{form}}-{high:{form}})"
@@ -414,7 +417,7 @@ def agreement(model: ModelConfig, measured: Sequence[Measured]) -> Iterator[str]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--configs", default="paper,small", help="names of files in configs/")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--batch_paper", type=int, default=1, help="batch size of paper.py")

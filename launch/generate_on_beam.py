@@ -13,7 +13,9 @@ from nsode_jax.data_builders.nsode.nsode_dataset_builder import CONFIG_NAMES, Bu
 
 def main() -> None:
     """Hands to Beam all options but its own."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser = argparse.ArgumentParser(
+        description=(__doc__ or "").partition("\n")[0], allow_abbrev=False
+    )
     parser.add_argument("--config", required=True, choices=CONFIG_NAMES)
     parser.add_argument("--data_dir", required=True, help="a folder that all workers see")
     arguments, beam_flags = parser.parse_known_args()

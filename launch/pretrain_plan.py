@@ -53,6 +53,7 @@ def main(argv: list[str]) -> None:
 
     from nsode_jax.config import from_config_dict
 
+    assert _WORKDIR.value is not None and _SECONDS.value is not None  # They are required.
     workdir = Path(_WORKDIR.value)
     workdir.mkdir(parents=True, exist_ok=True)
     config = from_config_dict(_CONFIG.value)

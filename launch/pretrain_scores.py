@@ -24,7 +24,7 @@ _ROWS = 64
 
 def main() -> None:
     """Writes the result without scores, then after each test set again."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--workdir", type=Path, required=True, help="of the training run")
     parser.add_argument("--out", type=Path, required=True, help="folder of result.json")
     parser.add_argument("--sets", default="textbook,odebench,iv", help="test sets")

@@ -113,7 +113,7 @@ def _sha256(data: bytes) -> str:
 
 def main() -> int:
     """Runs the command line. Returns 0, or 2 after one line that says what is wrong."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("action", choices=("split", "join"))
     parser.add_argument("source", type=Path)
     parser.add_argument("target", type=Path)

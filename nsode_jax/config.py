@@ -20,7 +20,7 @@ from nsode_jax.dynamics.corrupt import CorruptionConfig
 from nsode_jax.dynamics.solve import SolverConfig
 from nsode_jax.expressions.coupled import SystemConfig
 from nsode_jax.expressions.sampling import EquationPrior
-from nsode_jax.modeling.transformer import ModelConfig
+from nsode_jax.modeling.config import ModelConfig
 from nsode_jax.training.config import TrainingConfig
 
 

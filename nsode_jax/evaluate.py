@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,84 +38,99 @@ class _Parser(argparse.ArgumentParser):
         raise EvaluationError(message)
 
 
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
+def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="python -m nsode_jax.evaluate",
+        usage="%(prog)s [options]",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
+    _ask_of_the_problems(parser.add_argument_group("the problems").add_argument)
+    _ask_of_the_method(parser.add_argument_group("the method").add_argument)
+    _ask_of_the_work(parser.add_argument_group("the work").add_argument)
+    return parser
+
+
+def _ask_of_the_problems(add: Callable) -> None:
+    add(
         "--sets",
         default="textbook",
         help=f"test sets, separated by commas, of: {', '.join(TEST_SETS)} (default: textbook)",
     )
-    parser.add_argument(
-        "--method",
-        default="nsode+refine",
-        choices=tuple(METHODS),
-        help="nsode and nsode-paper are the network alone, nsode+refine is discovery, "
-        "nsode-unnamed that without named laws (default: nsode+refine)",
-    )
-    parser.add_argument("--weights", help="shipped weights by name, or a folder (default: small)")
-    parser.add_argument(
-        "--effort",
-        choices=tuple(EFFORTS),
-        help="nsode+refine: how much work a discovery is (default: default)",
-    )
-    parser.add_argument(
-        "--beams",
-        type=int,
-        help="width of the beam search (default: 1536; nsode+refine: by the effort, per view)",
-    )
-    parser.add_argument(
-        "--samples", type=int, help="nsode+refine: laws drawn beside them (default: by the effort)"
-    )
-    parser.add_argument(
-        "--decoding",
-        choices=("ours", "paper"),
-        default="ours",
-        help="nsode: with a grammar, constants merged and the series scaled into the network's "
-        "range, or as in the paper, which is the method nsode-paper (default: ours)",
-    )
-    parser.add_argument(
-        "--batch",
-        type=int,
-        help="series that a method is given at once; the network decodes them together "
-        f"(default: {METHODS['nsode'].together} for the network alone, else 1)",
-    )
-    parser.add_argument(
+    add(
         "--noise",
         type=float,
         default=0.0,
         metavar="SIGMA",
         help="noise as a share of each value (default: 0)",
     )
-    parser.add_argument(
+    add(
         "--drop", type=float, default=0.0, metavar="SHARE", help="share of points lost (default: 0)"
     )
-    parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
-    parser.add_argument(
+
+
+def _ask_of_the_method(add: Callable) -> None:
+    add(
+        "--method",
+        default="nsode+refine",
+        choices=tuple(METHODS),
+        help="nsode and nsode-paper are the network alone, nsode+refine is discovery, "
+        "nsode-unnamed that without named laws (default: nsode+refine)",
+    )
+    add("--weights", help="shipped weights by name, or a folder (default: small)")
+    add(
+        "--effort",
+        choices=tuple(EFFORTS),
+        help="nsode+refine: how much work a discovery is (default: default)",
+    )
+    add(
+        "--beams",
+        type=int,
+        help="width of the beam search (default: 1536; nsode+refine: by the effort, per view)",
+    )
+    add("--samples", type=int, help="nsode+refine: laws drawn beside them (default: by the effort)")
+    add(
+        "--decoding",
+        choices=("ours", "paper"),
+        default="ours",
+        help="nsode: with a grammar, constants merged and the series scaled into the network's "
+        "range, or as in the paper, which is the method nsode-paper (default: ours)",
+    )
+    add("--seed", type=int, default=0, help="random seed (default: 0)")
+
+
+def _ask_of_the_work(add: Callable) -> None:
+    add(
+        "--batch",
+        type=int,
+        help="series that a method is given at once; the network decodes them together "
+        f"(default: {METHODS['nsode'].together} for the network alone, else 1)",
+    )
+    add(
         "--processes",
         type=int,
         default=usable_cores(),
         help="worker processes; 0 works in this process, without a time limit "
         "(default: the number of cores)",
     )
-    parser.add_argument(
+    add(
         "--time-limit",
         type=float,
         default=_TIME_LIMIT,
         metavar="SECONDS",
         help=f"after this a problem is given up, a miss (default: {_TIME_LIMIT:g})",
     )
-    parser.add_argument(
+    add(
         "--out",
         type=Path,
         default=Path("results"),
         metavar="DIR",
         help="folder of the result files (default: results)",
     )
-    arguments = parser.parse_args(argv)
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    arguments = _parser().parse_args(argv)
     arguments.sets = list(dict.fromkeys(filter(None, arguments.sets.split(","))))
     if arguments.decoding == "paper":
         if arguments.method not in ("nsode", "nsode-paper"):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from observing import candidate_of
+from solved import logistic
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
@@ -21,10 +22,6 @@ from nsode_jax.results.result import Candidate
 T = np.linspace(0, 10, 40)
 
 
-def logistic(t, y0=0.1):
-    return 2.0 / (1.0 + (2.0 / y0 - 1.0) * np.exp(-t))
-
-
 def law_of(formula, y0s=(0.1,), errors=None):
     covariance = None if errors is None else np.diag(np.square(errors))
     expression, starts = Expression.from_infix(formula), (0.0,) * len(y0s)
@@ -37,7 +34,7 @@ def noise(seed=0, size=T.size):
 
 def discovery_of(*noises):
     starts = (0.1, 3.0, 1.0)[: len(noises)]
-    series = tuple(Trajectory(T, logistic(T, y0) + e) for y0, e in zip(starts, noises))
+    series = tuple(Trajectory(T, logistic(T, y0=y0) + e) for y0, e in zip(starts, noises))
     return Discovery((law_of("y - 0.5*y**2", starts, (0.0034, 0.0)),), series, (), 1.0)
 
 

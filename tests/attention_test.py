@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from nsode_jax.modeling import attention
-from nsode_jax.modeling.transformer import Model, ModelConfig
+from nsode_jax.modeling.config import ModelConfig
+from nsode_jax.modeling.transformer import Model
 
 BATCH, QUERIES, KEYS, HEADS, HEAD = 2, 5, 7, 3, 4
 

@@ -11,15 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from decoded import allowed, open_slots_after, soft
 
-from nsode_jax.decoding.beam_search import (
-    BeamResult,
-    beam_search,
-    gather_beams,
-    greedy,
-    own_positions,
-)
+from nsode_jax.decoding.beam_search import beam_search, gather_beams
 from nsode_jax.decoding.grammar import TokenTable
+from nsode_jax.decoding.rows import greedy
+from nsode_jax.decoding.steps import BeamResult, own_positions
 
 PAD, BOS, EOS, Y, ADD, SIN = range(6)
 # <pad> <bos> <eos> y add sin and a grid of three constants.
@@ -94,37 +91,7 @@ class TinyModel:
         return logits - np.log(np.exp(logits - logits.max()).sum()) - logits.max()
 
 
-def soft(log_p, token, table):
-    """The paper's rule for constants, on plain numbers."""
-    first, last = table.grid_start, table.grid_start + table.grid_size - 1
-    if not first <= token <= last:
-        return token, 0.0
-    other = max((j for j in (token - 1, token + 1) if first <= j <= last), key=lambda j: log_p[j])
-    low, high = sorted((token, other))
-    p_low, p_high = np.exp(log_p[low]), np.exp(log_p[high])
-    return low, p_high / (p_low + p_high)
-
-
-def open_slots_after(tokens, table):
-    return 1 + sum(table.arities[token] - 1 for token in tokens)
-
-
-def allowed(tokens, max_length, table, grammar):
-    """Tokens that may follow; the mask of the grammar in words of its own."""
-    if not grammar:
-        return [t for t in range(table.size) if t not in (table.pad, table.bos)]
-    if open_slots_after(tokens, table) == 0:
-        return [table.eos]
-    special = (table.pad, table.bos, table.eos)
-    return [
-        t
-        for t in range(table.size)
-        if t not in special
-        and len(tokens) + 1 + open_slots_after((*tokens, t), table) + 1 <= max_length
-    ]
-
-
-def top_of_hill(token, log_p, table):
+def top_of_mode(token, log_p, table):
     """The grid token reached by always going on to the likelier neighbour."""
     grid = range(table.grid_start, table.grid_start + table.grid_size)
     while True:
@@ -134,14 +101,14 @@ def top_of_hill(token, log_p, table):
         token = best
 
 
-def with_hills(log_p, table):
-    """{token: log p}, each hill of the grid with its whole probability at its top."""
-    hills = {}
+def with_modes(log_p, table):
+    """{token: log p}, each mode of the grid with its whole probability at its top."""
+    modes = {}
     for token in range(table.size):
         on_grid = table.grid_start <= token < table.grid_start + table.grid_size
-        top = top_of_hill(token, log_p, table) if on_grid else token
-        hills[top] = np.logaddexp(hills.get(top, -np.inf), log_p[token])
-    return hills
+        top = top_of_mode(token, log_p, table) if on_grid else token
+        modes[top] = np.logaddexp(modes.get(top, -np.inf), log_p[token])
+    return modes
 
 
 def reference_beam_search(
@@ -159,7 +126,7 @@ def reference_beam_search(
         candidates = []
         for total, tokens, fed in live:
             log_p = model.log_p(row, fed)
-            gain = with_hills(log_p, model.table) if merge_constants else dict(enumerate(log_p))
+            gain = with_modes(log_p, model.table) if merge_constants else dict(enumerate(log_p))
             for token in allowed(tokens, max_length, model.table, grammar):
                 if token not in gain:
                     continue
@@ -265,8 +232,8 @@ def test_equal_to_the_reference_beam_by_beam(beams, grammar, length_penalty):
         assert_same_candidates(result, row, expected)
 
 
-# A grid of seven points, so that a distribution over it can have two hills.
-HILLY = TokenTable((0, 0, 0, 0, 2, 1) + (0,) * 7, BOS, EOS, PAD, grid_start=6, grid_size=7)
+# A grid of seven points, so that a distribution over it can have two modes.
+BIMODAL = TokenTable((0, 0, 0, 0, 2, 1) + (0,) * 7, BOS, EOS, PAD, grid_start=6, grid_size=7)
 
 
 def formulas(result, row):
@@ -275,7 +242,7 @@ def formulas(result, row):
 
 @pytest.mark.parametrize("beams", [2, 7])
 def test_merged_constants_leave_no_copies(beams):
-    model = TinyModel(4, batch=3, max_length=8, table=HILLY)
+    model = TinyModel(4, batch=3, max_length=8, table=BIMODAL)
     result = search(model, beams=beams, merge_constants=True)
     with_copies = search(model, beams=beams)
     copies = 0
@@ -289,11 +256,11 @@ def test_merged_constants_leave_no_copies(beams):
 
 def test_merged_constants_keep_all_probability():
     # Of one token: <bos> c <eos> or <bos> y <eos>, so nothing is lost but <eos>'s rivals.
-    model = TinyModel(4, batch=3, max_length=2, table=HILLY)
+    model = TinyModel(4, batch=3, max_length=2, table=BIMODAL)
     merged, apart = search(model, beams=8, merge_constants=True), search(model, beams=8)
     for row in range(3):
-        gain = with_hills(model.log_p(row, ((BOS, 0.0),)), HILLY)
-        tops = [token for token in gain if token == Y or token >= HILLY.grid_start]
+        gain = with_modes(model.log_p(row, ((BOS, 0.0),)), BIMODAL)
+        tops = [token for token in gain if token == Y or token >= BIMODAL.grid_start]
         assert found(merged, row) == len(tops) < found(apart, row) == 8
         for beam in range(len(tops)):
             (token, _), fed = written(merged, row, beam)

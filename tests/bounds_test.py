@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from solved import logistic
 
 from nsode_jax import discover as command
 from nsode_jax.console.arguments import InputError, parse
@@ -14,16 +15,12 @@ TIMES = np.linspace(0.0, 20.0, 25)
 FORM = "r*y*(1 - y/K)"
 
 
-def logistic(r, capacity):
-    return capacity / (1 + (capacity / 0.05 - 1) * np.exp(-r * TIMES))
-
-
 @pytest.fixture(scope="module")
 def series():
     """Three, the capacities 1.2, 1.0 and 1.5, with noise."""
     rng = np.random.default_rng(0)
     laws = ((0.5, 1.2), (0.8, 1.0), (0.4, 1.5))
-    return [logistic(*law) + 0.02 * rng.normal(size=TIMES.size) for law in laws]
+    return [logistic(TIMES, *law, 0.05) + 0.02 * rng.normal(size=TIMES.size) for law in laws]
 
 
 # --- the arithmetic --------------------------------------------------------------

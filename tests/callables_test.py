@@ -6,11 +6,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from observing import candidate_of
 
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import OPERATORS
 from nsode_jax.results.callables import to_callable, vector_field
-from nsode_jax.results.result import Candidate
 
 FORMULAS = (
     "0.53*y - 0.0008*y**2",
@@ -24,17 +24,6 @@ FORMULAS = (
     "sqrt(2 - y) + 1/(y - 1)",  # Undefined on a part.
 )
 Y = np.array([0.1, 0.5, 1.0, 1.7, 3.0, 8.25])
-
-
-def candidate(formula, covariance=None, **fields):
-    fit = {"y0s": (1.0,), "start_times": (0.0,), "r2": 0.99, "residual_rms": 0.1, "score": 1.0}
-    return Candidate(Expression.from_infix(formula), covariance=covariance, **fit | fields)
-
-
-@pytest.fixture
-def x64():
-    with jax.enable_x64(True):
-        yield
 
 
 class TestFunctions:
@@ -102,7 +91,7 @@ def solve(field, t, y0, args=None):
 
 
 class TestDiffrax:
-    LAW = candidate("1.1*y - 0.4*y**2", y0s=(0.2,))
+    LAW = candidate_of("1.1*y - 0.4*y**2", y0s=(0.2,))
 
     def test_solution_is_the_predicted_one(self, x64):
         t = np.linspace(0.0, 5.0, 11)

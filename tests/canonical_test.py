@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+import sympy
 from conditioning import value_and_error_bound
 
 from nsode_jax.expressions.canonical import (
@@ -222,6 +223,13 @@ for _ in range(1000):
 def test_sympy_and_back():
     for _, canonical in canonical_sample(EquationPrior(), 100, seed=3):
         assert from_sympy(to_sympy(canonical)).skeleton == canonical.skeleton, canonical.infix
+
+
+def test_a_number_that_no_float_holds_is_not_taken_for_zero():
+    y = sympy.Symbol("y")
+    with pytest.raises(NotRepresentable, match="too small"):
+        from_sympy(sympy.Float(1e-200) ** 2 * y)
+    assert from_sympy(sympy.Float(0.0) * y + 2.0).infix == "2"
 
 
 def test_simplify_merges_more():

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
+from reading import read_text, refusal
 
-from nsode_jax.dynamics.trajectory import TrajectoryError
 from nsode_jax.tables.cells import kind_of
-from nsode_jax.tables.table import read_measurements
 
 Y = [1.2, 0.905, 0.526, 0.317, 0.2, 0.133, 0.094, 0.071, 0.058]
 
@@ -25,41 +24,33 @@ def test_kinds(cell, kind):
     assert kind_of(cell) == kind
 
 
-def read(tmp_path, cells, times=range(9), names="t,y"):
-    path = tmp_path / "data.csv"
+def read(cells, times=range(9), names="t,y"):
     rows = "".join(f"{a},{b}\n" for a, b in zip(times, cells, strict=True))
-    path.write_text(f"{names}\n{rows}", encoding="utf-8")
-    return read_measurements(path)
+    return read_text(f"{names}\n{rows}")
 
 
-def refusal(*args, **kwargs) -> str:
-    with pytest.raises(TrajectoryError) as caught:
-        read(*args, **kwargs)
-    return str(caught.value)
-
-
-def test_percent_signs(tmp_path):
-    result = read(tmp_path, [f"{y}%" for y in Y])
+def test_percent_signs():
+    result = read([f"{y}%" for y in Y])
     assert result.trajectories[0].y.tolist() == Y and result.names == ("t", "y [%]")
-    message = refusal(tmp_path, [f"{y}%" if i != 4 else y for i, y in enumerate(Y[:-1])] + ["1"])
+    message = refusal(read, [f"{y}%" if i != 4 else y for i, y in enumerate(Y[:-1])] + ["1"])
     assert "2 cells without a number" in message and "'0.2' in line 6" in message
 
 
-def test_units_in_cells(tmp_path):
-    result = read(tmp_path, Y, [f"{i}.5 min" for i in range(9)])
+def test_units_in_cells():
+    result = read(Y, [f"{i}.5 min" for i in range(9)])
     assert result.names == ("t [min]", "y") and result.trajectories[0].t[1] == 1.5
     assert "'min'" in result.notes[0]
     mixed = [f"{i} {'min' if i < 6 else 's'}" for i in range(1, 10)]
-    assert "'6 s' in line 7" in refusal(tmp_path, Y, mixed)
+    assert "'6 s' in line 7" in refusal(read, Y, mixed)
 
 
-def test_true_minus_signs(tmp_path):
-    assert read(tmp_path, [f"\u2212{y}" for y in Y]).trajectories[0].y.tolist() == [-y for y in Y]
+def test_true_minus_signs():
+    assert read([f"\u2212{y}" for y in Y]).trajectories[0].y.tolist() == [-y for y in Y]
 
 
 @pytest.mark.parametrize("mark", ["<0.1", "< 0.1", "BLQ", "\u22640.1"])
-def test_limits_are_handed_on_and_left_out(tmp_path, mark):
-    result = read(tmp_path, [*Y, mark, mark], range(11))
+def test_limits_are_handed_on_and_left_out(mark):
+    result = read([*Y, mark, mark], range(11))
     limits = result.limits[0]
     assert len(result.trajectories[0]) == 9 and limits.t.tolist() == [9, 10] and limits.below.all()
     np.testing.assert_array_equal(limits.limit, [np.nan if mark == "BLQ" else 0.1] * 2)
@@ -68,53 +59,50 @@ def test_limits_are_handed_on_and_left_out(tmp_path, mark):
     assert "only limits" in note and "contradicts" in note
 
 
-def test_values_above_the_range(tmp_path):
-    result = read(tmp_path, [*Y, ">3", "OVRFLW"], range(11))
+def test_values_above_the_range():
+    result = read([*Y, ">3", "OVRFLW"], range(11))
     assert not result.limits[0].below.any() and len(result.trajectories[0]) == 9
 
 
-def test_unreadable_cells_at_an_end_or_many(tmp_path):
+def test_unreadable_cells_at_an_end_or_many():
     for cells in ([*Y[:-2], "a", "b"], ["a", *Y[1:]], [*Y[:3], "a", "b", *Y[5:]]):
-        message = refusal(tmp_path, cells)
+        message = refusal(read, cells)
         assert "'a' in line" in message and "NA if nothing was measured" in message
-    result = read(tmp_path, [*Y[:4], "a", *Y[5:]])
+    result = read([*Y[:4], "a", *Y[5:]])
     assert "'a' in line 6" in result.notes[0] and len(result.trajectories[0]) == 8
 
 
-def test_lines_of_text_below_the_table(tmp_path):
-    path = tmp_path / "data.csv"
+def test_lines_of_text_below_the_table():
     rows = "".join(f"{a},{b}\n" for a, b in enumerate(Y))
-    path.write_text(f"t,y\n{rows}\nEnd of data\n")
-    result = read_measurements(path)
+    result = read_text(f"t,y\n{rows}\nEnd of data\n")
     assert result.trajectories[0].y.tolist() == Y and "1 row of text" in " ".join(result.notes)
 
 
-def test_a_column_without_numbers_is_shown_by_its_first_such_cell(tmp_path):
-    path = tmp_path / "data.csv"
-    path.write_text("t,y,z\n" + "".join(f"{a},{b},high\n" for a, b in enumerate(Y)))
-    with pytest.raises(TrajectoryError, match="'z' does not hold numbers: 'high' in line 2"):
-        read_measurements(path, value="z")
+def test_a_column_without_numbers_is_shown_by_its_first_such_cell():
+    text = "t,y,z\n" + "".join(f"{a},{b},high\n" for a, b in enumerate(Y))
+    message = refusal(read_text, text, value="z")
+    assert "'z' does not hold numbers: 'high' in line 2" in message
 
 
-def test_dates_as_numbers(tmp_path):
+def test_dates_as_numbers():
     days = [20200227, 20200228, 20200229, *range(20200301, 20200307)]
-    result = read(tmp_path, Y, days, "day,y")
+    result = read(Y, days, "day,y")
     assert result.trajectories[0].t.tolist() == list(range(9))
     assert result.names[0] == "day [days since 2020-02-27]" and "yyyymmdd" in result.notes[0]
     # The same as days and as seconds since 1970.
-    result = read(tmp_path, Y, [1582761600 + 86400 * i for i in range(9)], "timestamp,y")
+    result = read(Y, [1582761600 + 86400 * i for i in range(9)], "timestamp,y")
     assert result.trajectories[0].t.tolist() == list(range(9))
     counts = [20200290 + 7 * i for i in range(9)]  # No such days: they are counts.
-    assert read(tmp_path, Y, counts, "n,y").trajectories[0].t[0] == 20200290
+    assert read(Y, counts, "n,y").trajectories[0].t[0] == 20200290
 
 
-def test_minutes_and_seconds(tmp_path):
+def test_minutes_and_seconds():
     times = [f"{i}:30" for i in range(9)]
-    result = read(tmp_path, Y, times)
+    result = read(Y, times)
     assert result.names[0] == "t [hours]" and "if they are m:ss" in result.notes[0]
-    result = read(tmp_path, Y, times, "t (min),y")
+    result = read(Y, times, "t (min),y")
     assert result.names[0] == "t (min) [minutes]" and result.trajectories[0].t[0] == 0.5
-    assert "'3:75'" in refusal(tmp_path, Y, ["0:10", "0:20", "3:75", *times[3:8], "9:99"])
+    assert "'3:75'" in refusal(read, Y, ["0:10", "0:20", "3:75", *times[3:8], "9:99"])
 
 
 @pytest.mark.parametrize(
@@ -122,12 +110,10 @@ def test_minutes_and_seconds(tmp_path):
     [("t (h:mm)", "minutes", False), ("t_hours", "minutes", False), ("clock", "minutes", True)]
     + [("time (min)", "seconds", True), ("m:ss", "seconds", True), ("h:mm:ss", "minutes", False)],
 )
-def test_the_name_says_whether_a_clock_has_hours(tmp_path, name, unit, doubt):
+def test_the_name_says_whether_a_clock_has_hours(name, unit, doubt):
     """Of the window too."""
     rows = "".join(f"{i // 6}:{i % 6}0,{2.0 * 0.9**i:.4f}\n" for i in range(10))
-    path = tmp_path / "data.csv"
-    path.write_text(f"{name},y\n{rows}")
-    found = read_measurements(path, start="0:20")
+    found = read_text(f"{name},y\n{rows}", start="0:20")
     assert found.names[0] == f"{name} [{unit}]"
     np.testing.assert_allclose(found.trajectories[0].t, 10.0 * np.arange(2, 10))
     assert any("60 times" in note for note in found.notes) == doubt
@@ -145,66 +131,59 @@ def test_the_name_says_whether_a_clock_has_hours(tmp_path, name, unit, doubt):
         (["$120000", "$130000", "$140000"], [1.2, 1.3, 1.4]),
     ],
 )
-def test_numbers_as_people_and_programs_write_them(tmp_path, cells, values):
+def test_numbers_as_people_and_programs_write_them(cells, values):
     cells, values = cells * 3, values * 3
-    result = read(tmp_path, cells, range(len(cells)))
+    result = read(cells, range(len(cells)))
     np.testing.assert_allclose(result.trajectories[0].y, 1e5 * np.array(values), rtol=1e-12)
 
 
-def test_units_are_not_mixed(tmp_path):
-    assert "'\u20ac6' in line 9" in refusal(tmp_path, ["$5"] * 7 + ["\u20ac6"] * 2)
+def test_units_are_not_mixed():
+    assert "'\u20ac6' in line 9" in refusal(read, ["$5"] * 7 + ["\u20ac6"] * 2)
 
 
 @pytest.mark.parametrize("mark", ["-999", "-9999.0", "-99"])
-def test_marks_of_loggers_are_missing(tmp_path, mark):
+def test_marks_of_loggers_are_missing(mark):
     cells = [*Y[:4], mark, *Y[4:]]
-    result = read(tmp_path, cells, range(10))
+    result = read(cells, range(10))
     assert result.trajectories[0].y.tolist() == Y and "first in line 6" in result.notes[0]
-    negative = read(tmp_path, [-1.5, *cells], range(11)).trajectories[0]
+    negative = read([-1.5, *cells], range(11)).trajectories[0]
     assert len(negative) == 11  # Among negative numbers it is a number.
 
 
-def test_a_cell_with_its_error_is_refused_with_a_hint(tmp_path):
-    assert "--sigma" in refusal(tmp_path, [f"{y} \u00b1 0.1" for y in Y])
-    message = refusal(tmp_path, ["1,5", *["1.2(3)"] * 8], names="t;y")
+def test_a_cell_with_its_error_is_refused_with_a_hint():
+    assert "--sigma" in refusal(read, [f"{y} \u00b1 0.1" for y in Y])
+    message = refusal(read, ["1,5", *["1.2(3)"] * 8], names="t;y")
     assert "'1.2(3)'" in message or "1,5" in message
 
 
 @pytest.mark.parametrize("name", ["Total", "Mean", "SD", "Average OD", "Max V"])
-def test_rows_that_sum_up_others_are_left_out(tmp_path, name):
-    result = read(tmp_path, [*Y, 3.5], [*range(9), name])
+def test_rows_that_sum_up_others_are_left_out(name):
+    result = read([*Y, 3.5], [*range(9), name])
     assert result.trajectories[0].y.tolist() == Y and repr(name) in " ".join(result.notes)
-    assert "at an end" in refusal(tmp_path, [*Y, 3.5], [*range(9), "overnight"])
+    assert "at an end" in refusal(read, [*Y, 3.5], [*range(9), "overnight"])
 
 
 @pytest.mark.parametrize("word", ["\u2013", "\u2014", "n.a.", "missing", "no data", "..."])
-def test_words_for_what_was_not_measured(tmp_path, word):
-    result = read(tmp_path, [*Y[:3], word, *Y[3:], word], range(11))
+def test_words_for_what_was_not_measured(word):
+    result = read([*Y[:3], word, *Y[3:], word], range(11))
     assert result.trajectories[0].y.tolist() == Y
 
 
 @pytest.mark.parametrize("columns", [("t", "sign", "y"), ("t", "y", "flag")])
-def test_marks_of_limits_in_a_column_of_their_own(tmp_path, columns):
+def test_marks_of_limits_in_a_column_of_their_own(columns):
     rows = [(t, "<" if t > 8 else "=" * (t % 2), y) for t, y in enumerate([*Y, 0.05, 0.05])]
     order = [0, 1, 2] if columns[1] == "sign" else [0, 2, 1]
     text = "\n".join([",".join(columns), *(",".join(str(row[i]) for i in order) for row in rows)])
-    (tmp_path / "data.csv").write_text(text)
-    result = read_measurements(tmp_path / "data.csv")
+    result = read_text(text)
     assert result.trajectories[0].y.tolist() == Y and result.limits[0].limit.tolist() == [
         0.05,
         0.05,
     ]
     assert "were read as limits" in " ".join(result.notes)
     for other in (text.replace("<", "checked"), text.replace("<", "").replace("=", "")):
-        (tmp_path / "data.csv").write_text(other)
-        assert len(read_measurements(tmp_path / "data.csv").trajectories[0]) == 11
-    other = text.replace("<", "checked")
-    (tmp_path / "data.csv").write_text(other)
-    assert len(read_measurements(tmp_path / "data.csv").trajectories[0]) == 11
+        assert len(read_text(other).trajectories[0]) == 11
 
 
-def test_cells_that_spreadsheets_shall_leave_alone(tmp_path):
-    (tmp_path / "data.csv").write_text(
-        "t,y\n" + "".join(f'="{i}",="{y}"\n' for i, y in enumerate(Y))
-    )
-    assert read_measurements(tmp_path / "data.csv").trajectories[0].y.tolist() == Y
+def test_cells_that_spreadsheets_shall_leave_alone():
+    text = "t,y\n" + "".join(f'="{i}",="{y}"\n' for i, y in enumerate(Y))
+    assert read_text(text).trajectories[0].y.tolist() == Y

@@ -1,8 +1,8 @@
 """Which columns are taken for times and values where nobody names them."""
 
 import pytest
+from reading import read_rows, refusal
 
-from nsode_jax.dynamics.trajectory import TrajectoryError
 from nsode_jax.tables.files import Contents
 from nsode_jax.tables.names import is_like_time, is_summary, numbers_rows, part_of_time
 from nsode_jax.tables.table import read_measurements
@@ -12,14 +12,7 @@ Y = [round(1.5 + i**1.5, 3) for i in range(12)]
 
 
 def read(names, rows, **options):
-    text = "\n".join([names, *(",".join(map(str, row)) for row in rows)])
-    return read_measurements(Contents("data.csv", text.encode()), **options)
-
-
-def refusal(*args, **options) -> str:
-    with pytest.raises(TrajectoryError) as caught:
-        read(*args, **options)
-    return str(caught.value)
+    return read_rows([[names], *rows], **options)
 
 
 @pytest.mark.parametrize(
@@ -55,22 +48,22 @@ def test_numbers_of_rows_are_no_values_of_a_long_table():
     rows = [(7 * k + i + 1, k, 9 * i, 30 + k + i * i) for k in range(5) for i in range(7)]
     got = read(",tree,age,size", rows, time="age", series="tree")
     assert got.names == ("age", "size") and got.trajectories[1].y[2] == 35
-    assert "--series tree" in refusal(",tree,age,size", rows, time="age")
+    assert "--series tree" in refusal(read, ",tree,age,size", rows, time="age")
 
 
 def test_what_is_measured_again_at_each_time_has_labels_that_are_no_values():
     rows = [(t, k, y + k) for t, y in zip(T, Y) for k in (1, 2, 3)]
-    assert refusal("Time,rep,OD", rows).endswith("--series rep.")
+    assert refusal(read, "Time,rep,OD", rows).endswith("--series rep.")
     assert read("Time,rep,OD", rows, series="rep").names == ("Time", "OD")
 
 
 def test_times_in_parts_are_refused():
     hours = [(i // 4, i % 4 * 15, y) for i, y in enumerate(Y)]
     assert "Columns 'hours' and 'minutes' seem to hold one time in parts" in refusal(
-        "hours,minutes,OD", hours
+        read, "hours,minutes,OD", hours
     )
     months = [(2018 + i // 12, i % 12 + 1, i) for i in range(30)]
-    assert "dates such as 2020-03-01" in refusal("Year,Month,Sales", months)
+    assert "dates such as 2020-03-01" in refusal(read, "Year,Month,Sales", months)
     decimal = [(*row[:2], round(row[0] + row[1] / 12, 3), row[2]) for row in months]
     assert read("year,month,decimal date,ppm", decimal).names == ("decimal date", "ppm")
 

@@ -24,8 +24,8 @@ from typechecking import check_calls  # noqa: E402
 # their own, and those that walk through formulas: these know few arrays, and are called so often
 # that a discovery would take nearly twice as long. Others join as their hints become true.
 CHECKED = (
-    "decoding/grammar.py", "dynamics", "fitting", "modeling/attention.py", "observed",
-    "residuals", "search", "selection", "system", "tables",
+    "data", "decoding/grammar.py", "dynamics", "fitting", "modeling/attention.py", "observed",
+    "reporting", "residuals", "results", "search", "selection", "system", "tables",
 )  # fmt: skip
 _COMPILED = ("dop853", "dop853_system", "stack_machine")
 _REFUSING = ("trajectory", "limits")
@@ -80,3 +80,12 @@ def smoke_run(smoke_config, tmp_path_factory):
     c, workdir = smoke_config, tmp_path_factory.mktemp("run")
     training = dataclasses.replace(c.training, log_every=1)
     return workdir, train(c.generation, c.corruption, c.model, training, workdir)
+
+
+@pytest.fixture
+def x64():
+    """Arrays of JAX in double precision."""
+    import jax
+
+    with jax.enable_x64(True):
+        yield

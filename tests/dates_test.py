@@ -4,8 +4,8 @@ import datetime
 
 import numpy as np
 import pytest
+from reading import read_text, refusal
 
-from nsode_jax.dynamics.trajectory import TrajectoryError
 from nsode_jax.tables.files import Contents
 from nsode_jax.tables.table import read_measurements
 
@@ -17,13 +17,7 @@ DAYS_OF_MONTHS = [(month - MONTHS[0]).days for month in MONTHS]
 def read(form, moments, name="Date", **options):
     cells = [date if isinstance(date, str) else date.strftime(form) for date in moments]
     text = "\n".join([f"{name},y", *(f"{cell},{i * i + 1.5}" for i, cell in enumerate(cells))])
-    return read_measurements(Contents("data.csv", text.encode()), **options)
-
-
-def refusal(*args, **options) -> str:
-    with pytest.raises(TrajectoryError) as caught:
-        read(*args, **options)
-    return str(caught.value)
+    return read_text(text, **options)
 
 
 @pytest.mark.parametrize(
@@ -43,15 +37,15 @@ def test_months_in_a_row_likewise(form):
 
 
 def test_dates_that_may_be_days_or_months_are_refused_until_told():
-    message = refusal("%d/%m/%Y", MONTHS[:10])
+    message = refusal(read, "%d/%m/%Y", MONTHS[:10])
     assert "'01/02/2019' in line 3 is 2019-01-02 (month-first) or 2019-02-01 (day-first)" in message
     assert "--dates month-first or --dates day-first" in message
     for form, order in (("%d/%m/%Y", "day-first"), ("%m/%d/%Y", "month-first")):
         got = read(form, MONTHS[:10], dates=order)
         assert got.trajectories[0].t.tolist() == DAYS_OF_MONTHS[:10]
         assert read(form, DAYS, dates=order).trajectories[0].t.tolist() == list(range(12))
-    assert "(yyyymm) or 2020-03-01 (yymmdd)" in refusal("%y%m%d", DAYS)
-    assert "day-first or month-first, not 'dmy'" in refusal("%d/%m/%Y", DAYS, dates="dmy")
+    assert "(yyyymm) or 2020-03-01 (yymmdd)" in refusal(read, "%y%m%d", DAYS)
+    assert "day-first or month-first, not 'dmy'" in refusal(read, "%d/%m/%Y", DAYS, dates="dmy")
 
 
 def test_where_readings_begin_elsewhere_only_it_is_noted():
@@ -69,7 +63,7 @@ def test_a_window_is_read_as_the_dates_of_the_file():
     assert len(read("%d.%m.%Y", DAYS, **window).trajectories[0]) == 9
     for window in ({"start": "20200303", "end": "20200311"}, {"start": "2", "end": "2020-03-11"}):
         assert len(read("%Y%m%d", DAYS, **window).trajectories[0]) == 9
-    assert "neither a number nor a time" in refusal("%d/%m/%Y", DAYS, start="yesterday")
+    assert "neither a number nor a time" in refusal(read, "%d/%m/%Y", DAYS, start="yesterday")
 
 
 def test_numbers_are_dates_only_where_they_can_be_little_else():
@@ -97,7 +91,7 @@ def test_a_clock_of_twelve_hours():
     halves = ["AM", "am", "a.m.", "PM", "pm", "p.m.", "PM", "PM", "PM", "PM"]
     cells = [f"{(9 + i - 1) % 12 + 1}:00{' ' * (i % 2)}{half}" for i, half in enumerate(halves)]
     assert read("", cells, "clock").trajectories[0].t.tolist() == [*range(9, 19)]
-    assert "'13:00 PM'" in refusal("", [f"{hour}:00 PM" for hour in range(9, 19)])
+    assert "'13:00 PM'" in refusal(read, "", [f"{hour}:00 PM" for hour in range(9, 19)])
 
 
 @pytest.mark.parametrize(
@@ -141,5 +135,5 @@ def test_days_beside_clock_times(header, cells, t):
 
 def test_hours_and_minutes_without_a_colon_are_refused():
     cells = [f"{8 + i // 4:02}{i % 4 * 15:02}" for i in range(12)]
-    assert "hours and minutes without a colon (800" in refusal("", cells, "time")
+    assert "hours and minutes without a colon (800" in refusal(read, "", cells, "time")
     assert len(read("", [str(800 + 15 * i) for i in range(12)], "time").trajectories[0]) == 12

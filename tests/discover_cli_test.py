@@ -15,6 +15,7 @@ import pytest
 
 import nsode_jax.discover as cli
 from nsode_jax.console import terminal
+from nsode_jax.discovery import pipeline
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.modeling.pretrained import WeightsError
@@ -22,8 +23,6 @@ from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.results.result import Candidate
 
 ROOT = Path(__file__).parent.parent
-# `nsode_jax.discovery.pipeline` is the function; this is the module it comes from.
-pipeline = importlib.import_module("nsode_jax.discovery.pipeline")
 YEAST = ROOT / "examples" / "yeast_growth.csv"
 T = np.arange(12.0)
 
@@ -461,3 +460,18 @@ def test_names_and_advice_are_looked_for_once(calls, monkeypatch, tmp_path):
     assert [name for name, _ in asked].count("next_measurement") == 1
     first = [text for name, text in asked if name == "name_of" and text == laws[0].infix]
     assert len(first) <= 2  # With the units of the columns, and in the file without.
+
+
+def test_help_lists_the_options_by_what_they_are_about(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    told = capsys.readouterr().out
+    groups = [line for line in told.splitlines() if line.endswith(":") and line[0] != " "]
+    assert groups[1:] == [
+        "the table:",
+        "the kind of law:",
+        "what is known of the law:",
+        "the search:",
+        "the results:",
+    ]
+    assert told.startswith("usage: python -m nsode_jax.discover file [options]\n")

@@ -1,6 +1,5 @@
 """Two real processes on this machine train one model, as one process would."""
 
-import json
 import os
 import re
 import signal
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from workdirs import losses
 
 pytestmark = pytest.mark.devices
 
@@ -51,12 +51,6 @@ def finish(launcher: subprocess.Popen, seconds: float = 180) -> str:
     finally:
         launcher.kill()
     return output
-
-
-def losses(workdir: Path, kind: str) -> dict[int, float]:
-    file = workdir / "metrics.jsonl"
-    rows = [json.loads(row) for row in file.read_text().splitlines()] if file.exists() else []
-    return {row["step"]: row["loss"] for row in rows if row["kind"] == kind}
 
 
 def wait_for_step(step: int, workdir: Path, launcher: subprocess.Popen) -> None:

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from reading import refusal
 
-from nsode_jax.dynamics.trajectory import TrajectoryError
 from nsode_jax.tables.table import read_measurements
 
 T = np.arange(12.0)
@@ -16,13 +16,6 @@ def table(tmp_path, *columns, names="t,y,s", delimiter=","):
     path = tmp_path / "data.csv"
     path.write_text("\n".join([names.replace(",", delimiter), *rows]))
     return path
-
-
-def refusal(path, **options) -> str:
-    with pytest.raises(TrajectoryError) as refused:
-        read_measurements(path, **options)
-    assert "\n" not in str(refused.value)
-    return str(refused.value)
 
 
 @pytest.mark.parametrize("names", ["t,y,s", "t,s,y"])
@@ -77,7 +70,7 @@ def test_a_row_without_an_error_is_dropped(tmp_path, blank):
 def test_what_is_no_standard_deviation_is_refused(tmp_path, cell):
     cells = [*map(str, S)]
     cells[4] = cell
-    message = refusal(table(tmp_path, T, Y, cells), sigma="s")
+    message = refusal(read_measurements, table(tmp_path, T, Y, cells), sigma="s")
     assert "positive and finite" in message and "line 6" in message and cell in message
 
 
@@ -99,12 +92,16 @@ def test_decimal_commas_are_read(tmp_path):
     ],
 )
 def test_what_cannot_be_meant_is_refused(tmp_path, options, words):
-    assert words in refusal(table(tmp_path, T, Y, S, S, names="t,y,s,u"), **options)
+    assert words in refusal(
+        read_measurements, table(tmp_path, T, Y, S, S, names="t,y,s,u"), **options
+    )
 
 
 def test_percent_of_the_value_is_refused(tmp_path):
     percent = [f"{value}%" for value in S]
-    assert "have the unit '%'" in refusal(table(tmp_path, T, Y, percent), sigma="s")
+    assert "have the unit '%'" in refusal(
+        read_measurements, table(tmp_path, T, Y, percent), sigma="s"
+    )
 
 
 def test_words_among_the_errors_are_named(tmp_path):

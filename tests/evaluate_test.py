@@ -1,21 +1,18 @@
 """The command line of the evaluation, with a discovery that knows the answers."""
 
 import dataclasses
-import importlib
 import json
 
 import numpy as np
 import pytest
 
 from nsode_jax import evaluate
+from nsode_jax.discovery import pipeline
 from nsode_jax.dynamics.trajectory import TrajectoryError
 from nsode_jax.evaluation import methods, protocol
 from nsode_jax.evaluation.testsets import odebench, textbook
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.modeling.pretrained import WeightsError
-
-# The package exports the function of this name.
-discovery = importlib.import_module("nsode_jax.discovery.pipeline")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +45,7 @@ class FakeDiscover:
 @pytest.fixture
 def fake(monkeypatch):
     discover = FakeDiscover()
-    monkeypatch.setattr(discovery, "discover", discover)
+    monkeypatch.setattr(pipeline, "discover", discover)
     return discover
 
 
@@ -226,7 +223,7 @@ def test_unusable_weights_end_the_run(monkeypatch, tmp_path, capsys):
     def discover(t, y, **settings):
         raise WeightsError("there are no weights named large")
 
-    monkeypatch.setattr(discovery, "discover", discover)
+    monkeypatch.setattr(pipeline, "discover", discover)
     assert run(tmp_path, "--weights", "large") == 2
     assert capsys.readouterr().err == "nsode_jax.evaluate: there are no weights named large\n"
     assert not results_file(tmp_path).exists()
@@ -276,7 +273,7 @@ def test_solutions_are_compared_from_both_initial_values(monkeypatch, tmp_path, 
 
     wrong = Expression.from_infix("log(y - 1e9)")
     laws = iter([truths[first], *[wrong] * 45])
-    monkeypatch.setattr(discovery, "discover", discover)
+    monkeypatch.setattr(pipeline, "discover", discover)
     assert run(tmp_path, "--sets", "odebench") == 0
     results = lines(results_file(tmp_path, name="odebench"))
     assert results[0]["reconstruction_r2"] > 0.999 and results[0]["generalization_r2"] > 0.999

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from nsode_jax.evaluation.figures import draw_recovery, draw_top_k
+from nsode_jax.evaluation.markdown import escape
+from nsode_jax.evaluation.measures import result_cells, top_k, wilson
 from nsode_jax.evaluation.metrics import METRICS
 from nsode_jax.evaluation.published import (
     EARLIER_ODEBENCH,
@@ -22,7 +24,6 @@ from nsode_jax.evaluation.published import (
 )
 from nsode_jax.evaluation.report import ReportError, write_report
 from nsode_jax.evaluation.results import JOINT_METRICS, Data, problems, read_runs
-from nsode_jax.evaluation.tables import escape, result_cells, top_k, wilson
 
 TEXTBOOK = Data("textbook")
 

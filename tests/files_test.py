@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from pandas.io import clipboard
+from reading import refusal
 
 from nsode_jax.dynamics.trajectory import TrajectoryError
 from nsode_jax.tables.table import read_table
@@ -16,12 +17,6 @@ from nsode_jax.tables.table import read_table
 T = np.arange(12.0)
 Y = T**2 + 0.5
 FRAME = pd.DataFrame({"hours": T, "mass": Y})
-
-
-def refusal(path) -> str:
-    with pytest.raises(TrajectoryError) as caught:
-        read_table(path)
-    return str(caught.value)
 
 
 @pytest.mark.parametrize("suffix", [".xlsx", ".ods"])
@@ -53,7 +48,7 @@ def test_the_extra_is_named(tmp_path, monkeypatch):
     path = tmp_path / "data.xlsx"
     path.write_bytes(b"PK\x03\x04")
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    assert "pip install 'nsode_jax[excel]'" in refusal(path)
+    assert "pip install 'nsode_jax[excel]'" in refusal(read_table, path)
     original = builtins.__import__
 
     def without(name, *args, **kwargs):
@@ -63,7 +58,7 @@ def test_the_extra_is_named(tmp_path, monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without)
     (tmp_path / "data.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
-    assert "h5py" in refusal(tmp_path / "data.h5")
+    assert "h5py" in refusal(read_table, tmp_path / "data.h5")
 
 
 def test_feather(tmp_path):
@@ -82,18 +77,18 @@ def test_hdf5(tmp_path):
     assert names == ("hours", "mass")
     with h5py.File(tmp_path / "none.h5", "w") as file:
         file["comment"] = "text"
-    assert "no vectors of numbers" in refusal(tmp_path / "none.h5")
+    assert "no vectors of numbers" in refusal(read_table, tmp_path / "none.h5")
 
 
 @pytest.mark.parametrize("name", ["data.xlsx", "data.ods", "data.feather", "data.h5"])
 def test_what_is_no_such_file(tmp_path, name):
     (tmp_path / name).write_text("t,y\n1,2\n")
-    assert "cannot be read as" in refusal(tmp_path / name)
+    assert "cannot be read as" in refusal(read_table, tmp_path / name)
 
 
 def test_old_excel_files(tmp_path):
     (tmp_path / "data.xls").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(500))
-    assert "save it as .xlsx or CSV" in refusal(tmp_path / "data.xls")
+    assert "save it as .xlsx or CSV" in refusal(read_table, tmp_path / "data.xls")
 
 
 def test_standard_input(monkeypatch):
@@ -102,7 +97,7 @@ def test_standard_input(monkeypatch):
 
     monkeypatch.setattr(sys, "stdin", Stdin)
     np.testing.assert_array_equal(read_table("-")[0].y, Y)
-    assert "empty" in refusal("-")
+    assert "empty" in refusal(read_table, "-")
 
 
 def test_the_clipboard(tmp_path, monkeypatch):
@@ -111,7 +106,7 @@ def test_the_clipboard(tmp_path, monkeypatch):
     monkeypatch.setattr(clipboard, "clipboard_get", lambda: copied)
     np.testing.assert_array_equal(read_table("clipboard")[0].y, Y)
     monkeypatch.setattr(clipboard, "clipboard_get", lambda: " ")
-    assert "clipboard is empty" in refusal("clipboard")
+    assert "clipboard is empty" in refusal(read_table, "clipboard")
 
 
 def test_the_first_sheet_with_numbers_is_read(tmp_path):

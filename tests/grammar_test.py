@@ -9,7 +9,7 @@ import pytest
 
 from nsode_jax.decoding.grammar import (
     TokenTable,
-    constant_hills,
+    constant_modes,
     legal_tokens,
     next_open_slots,
     soft_token,
@@ -191,30 +191,30 @@ def test_token_tables_that_make_no_sense_are_refused(change, message):
         TokenTable(**(fields | change))
 
 
-def test_hills_of_the_grid_by_hand():
+def test_modes_of_the_grid_by_hand():
     table = TokenTable((0,) * 4 + (1,) + (0,) * 7, 1, 2, 0, grid_start=5, grid_size=7)
-    #                        <pad> <bos> <eos> y     sin   grid: three hills, the last one a tie
+    #                        <pad> <bos> <eos> y     sin   grid: three modes, the last one a tie
     probability = np.array([0.01, 0.01, 0.08, 0.2, 0.1, 0.1, 0.05, 0.15, 0.2, 0.02, 0.04, 0.04])
     tops = [True] * 5 + [True, False, False, True, False, False, True]
     # 0.05 and 0.02 belong to their likelier neighbours, 0.15 and 0.2.
     mass = [0.01, 0.01, 0.08, 0.2, 0.1] + [0.1] + [0.42] * 4 + [0.08] * 2
-    log_mass, is_top = constant_hills(jnp.log(probability)[None, None], table)
+    log_mass, is_top = constant_modes(jnp.log(probability)[None, None], table)
     np.testing.assert_allclose(np.exp(log_mass[0, 0]), mass, rtol=1e-5)
     assert is_top[0, 0].tolist() == tops
 
 
-def test_hills_share_out_all_probability():
+def test_modes_share_out_all_probability():
     logits = 3 * jax.random.normal(jax.random.key(0), (500, TABLE.size))
     log_p = jax.nn.log_softmax(logits)
-    log_mass, is_top = constant_hills(log_p, TABLE)
+    log_mass, is_top = constant_modes(log_p, TABLE)
     np.testing.assert_allclose(jnp.where(is_top, jnp.exp(log_mass), 0.0).sum(-1), 1.0, rtol=1e-5)
     assert (is_top[:, :6]).all() and (log_mass[:, :6] == log_p[:, :6]).all()
     tops = is_top[:, 6:].sum(-1)
     assert tops.min() == 1 and tops.max() == 2
 
 
-def test_a_language_without_constants_has_no_hills():
+def test_a_language_without_constants_has_no_modes():
     log_p = jax.nn.log_softmax(jnp.arange(6.0)[None])
-    log_mass, is_top = constant_hills(log_p, SMALL)
+    log_mass, is_top = constant_modes(log_p, SMALL)
     np.testing.assert_array_equal(log_mass, log_p)
     assert is_top.all()

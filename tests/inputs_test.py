@@ -3,8 +3,8 @@
 import itertools
 import multiprocessing
 
-import numpy as np
 import pytest
+from batches import same
 
 from nsode_jax.data import online, pipeline
 from nsode_jax.data.bank import SkeletonBank
@@ -23,10 +23,6 @@ def make(config, dataset=None, batch_size=8, workers=0, **settings) -> Inputs:
         workers=workers,
         **settings,
     )
-
-
-def same(a, b):
-    return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
 
 
 def rows_of(batch, process, processes):

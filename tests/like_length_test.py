@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from batches import same
 
 from nsode_jax.data.vocabulary import EOS, PAD
 from nsode_jax.training.like_length import CHUNK, LikeLength, target_lengths
@@ -33,10 +34,6 @@ class Drawn(Iterator):
 
     def set_state(self, state):
         self.next = state["next"]
-
-
-def same(a, b):
-    return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
 
 
 def test_a_chunk_holds_the_same_examples_cut_behind_their_ends():

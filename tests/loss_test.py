@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from batches import targets
 
 from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.decoding.grammar import soft_token
@@ -15,13 +16,6 @@ VOCABULARY = Vocabulary()
 
 def metrics(logits, low, fraction):
     return means(two_hot_sums(jnp.asarray(logits, jnp.float32), low, fraction, VOCABULARY))
-
-
-def targets(batch, length=8, seed=0):
-    rng = np.random.default_rng(seed)
-    low = rng.integers(3, 35, (batch, length)).astype(np.int32)
-    fraction = np.where(low >= 15, rng.random((batch, length)), 0.0).astype(np.float32)
-    return jnp.asarray(low), jnp.asarray(fraction)
 
 
 def certain(low, fraction):

@@ -3,14 +3,9 @@
 import math
 
 import pytest
+from solved import laws
 
-from nsode_jax.expressions.expression import Expression
 from nsode_jax.selection.named_systems import SHARE, named_system, system_cost
-
-
-def equations(*texts, names=("a", "b")):
-    return [Expression.from_infix(text, names) for text in texts]
-
 
 PREY = (
     "predator and prey (Lotka 1925, Volterra 1926), or growth cycle of wages and employment "
@@ -31,15 +26,15 @@ PREY = (
     ],
 )
 def test_systems_are_known_whatever_their_states_are_called(texts, name):
-    assert named_system(equations(*texts), ("a", "b")) == name
+    assert named_system(laws("ab", *texts), ("a", "b")) == name
 
 
 def test_what_an_input_or_the_time_enters_has_no_name():
     names = ("a", "b", "u")
     known = ("0.5*a - 0.02*a*b", "0.01*a*b - 0.8*b")
-    assert named_system(equations(*known, names=names), ("a", "b")) == PREY
+    assert named_system(laws(names, *known), ("a", "b")) == PREY
     texts = ("0.5*a - 0.02*a*b + u", "0.01*a*b - 0.8*b")
-    assert named_system(equations(*texts, names=names), ("a", "b")) is None
+    assert named_system(laws(names, *texts), ("a", "b")) is None
 
 
 def test_a_named_system_costs_little_whatever_its_terms():

@@ -34,8 +34,8 @@ from nsode_jax.expressions.enumeration import enumerate_skeletons
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.sampling import EquationPrior, sample_expression
 from nsode_jax.fitting import programs, tile_machine
+from nsode_jax.modeling.config import ModelConfig
 from nsode_jax.modeling.pretrained import load_pretrained
-from nsode_jax.modeling.transformer import ModelConfig
 from nsode_jax.selection.complexity import weighted_complexity
 
 y = np.linspace(-2.0, 2.0, 9)

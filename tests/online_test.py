@@ -5,6 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
+from batches import same
 from nsode_jax.configs import base, smoke, systems
 
 from nsode_jax.config import from_config_dict
@@ -42,10 +43,6 @@ def take(config, number, processes=0, state=None):
     state = batches.get_state()
     batches.close()
     return drawn, state
-
-
-def same(a, b):
-    return all(np.array_equal(a[name], b[name]) for name in a)
 
 
 def test_batches_hold_trajectories_and_targets(config):

@@ -11,8 +11,8 @@ import optax
 from nsode_jax.data.examples import corrupted_example, points_to_words
 from nsode_jax.data.records import features_to_record, open_split
 from nsode_jax.data.vocabulary import Vocabulary
-from nsode_jax.decoding.beam_search import greedy
 from nsode_jax.decoding.propose import token_table
+from nsode_jax.decoding.rows import greedy
 from nsode_jax.modeling.transformer import Model
 from nsode_jax.training.loss import means
 from nsode_jax.training.step import batch_sums

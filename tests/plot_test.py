@@ -181,7 +181,7 @@ class TestBandOfTheLaw:
         (band,) = axes.collections
         x, edge = band.get_paths()[0].vertices.T
         half = np.abs(edge - (x - 0.5 * x**2))
-        assert_allclose(half, 1.96 * 0.02 * x**2, atol=1e-6)
+        assert_allclose(half, 1.959964 * 0.02 * x**2, atol=1e-6)
         assert "95% band of f" in labels(axes)
 
     def test_as_thin_as_the_line_is_not_named(self):

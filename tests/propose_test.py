@@ -10,7 +10,7 @@ import pytest
 from nsode_jax.data.encode import encode_trajectories
 from nsode_jax.data.vocabulary import NotEncodable
 from nsode_jax.decoding import propose
-from nsode_jax.decoding.grammar import constant_hills
+from nsode_jax.decoding.grammar import constant_modes
 from nsode_jax.decoding.propose import Proposer
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression, ExpressionError
@@ -52,7 +52,7 @@ def teacher_forced(model, table, params, words, mask, tokens, low, fraction):
     memory = model.encode(params, words, mask)
     memory = jax.tree.map(lambda x: jnp.repeat(x, len(tokens), axis=0), memory)
     logits = model.decode(params, memory, *decoder_inputs(low, fraction))
-    mass, _ = constant_hills(jax.nn.log_softmax(logits), table)
+    mass, _ = constant_modes(jax.nn.log_softmax(logits), table)
     gained = jnp.take_along_axis(mass, tokens[..., None], axis=-1)[..., 0]
     return jnp.where(tokens != table.pad, gained, 0.0).sum(-1)
 

@@ -1,10 +1,8 @@
 import numpy as np
 import pytest
+from solved import canonical_law, solved
 
-from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.expressions.canonical import canonicalize
-from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting import trajectory_fitting
 from nsode_jax.fitting.fit import Fit, Origin
 from nsode_jax.observed.dataset import Dataset
@@ -45,20 +43,14 @@ HANDFUL = (
 SHORT = RefineConfig(generations=1, children=64)
 
 
-def _law(text: str) -> Expression:
-    return canonicalize(Expression.from_infix(text))
-
-
 def _data(name: str, points: int = 60, noise: float = 0.0, seed: int = 0) -> Dataset:
-    text, y0, end = LAWS[name]
-    t = np.linspace(0.0, end, points)
-    y = solve(_law(text), y0, t, rtol=1e-11, atol=1e-11)
-    rng = np.random.default_rng(seed)
-    return Dataset.of([Trajectory(t, y + noise * y.std() * rng.standard_normal(points))])
+    series = solved(*LAWS[name], points)
+    errors = noise * series.y.std() * np.random.default_rng(seed).standard_normal(points)
+    return Dataset.of([Trajectory(series.t, series.y + errors)])
 
 
 def _proposals(laws) -> list[Proposal]:
-    return [Proposal(_law(text), Origin("test", -1.0 - i)) for i, text in enumerate(laws)]
+    return [Proposal(canonical_law(text), Origin("test", -1.0 - i)) for i, text in enumerate(laws)]
 
 
 def _form(data: Dataset):
@@ -79,7 +71,7 @@ def _best(data: Dataset, laws) -> Fit:
 def test_clean_data_give_the_law_with_exact_constants(name):
     data = _data(name)
     best = _best(data, HANDFUL)
-    truth = _law(LAWS[name][0])
+    truth = canonical_law(LAWS[name][0])
     assert best.expression.skeleton == truth.skeleton
     np.testing.assert_allclose(best.expression.constants, truth.constants, rtol=1e-5)
     assert best.y0s[0] == pytest.approx(LAWS[name][1], rel=1e-6)
@@ -91,7 +83,7 @@ def test_clean_data_give_the_law_with_exact_constants(name):
 def test_noise_of_five_percent_leaves_the_skeleton(name):
     data = _data(name, points=100, noise=0.05)
     best = _best(data, HANDFUL)
-    truth = _law(LAWS[name][0])
+    truth = canonical_law(LAWS[name][0])
     assert best.expression.skeleton == truth.skeleton
     np.testing.assert_allclose(best.expression.constants, truth.constants, rtol=0.2)
 
@@ -113,8 +105,8 @@ def test_an_ill_fated_law_neither_hangs_nor_wins(monkeypatch):
     # No solution takes more than its limit, and few come near it.
     assert max(steps) <= 2 * trajectory_fitting._MAX_SOLVER_STEPS + 2
     assert np.mean(steps) < 200
-    assert ranked[0].expression.skeleton == _law("y - 0.5*y**2.2").skeleton or (
-        ranked[0].expression.skeleton == _law("1.3*y - 0.7*y**2").skeleton
+    assert ranked[0].expression.skeleton == canonical_law("y - 0.5*y**2.2").skeleton or (
+        ranked[0].expression.skeleton == canonical_law("1.3*y - 0.7*y**2").skeleton
     )
     diverged = [fit.diverged for fit in ranked]
     assert diverged == sorted(diverged)
@@ -135,9 +127,15 @@ def test_signs_may_change():
 
 
 def test_terms_without_a_coefficient_get_one():
-    assert with_coefficients(_law("y - y**2")).skeleton == _law("2*y - 3*y**2").skeleton
-    assert with_coefficients(_law("1/(1 + y)")).skeleton == _law("2/(3 + y)").skeleton
-    assert with_coefficients(_law("3*sin(y)")) == _law("3*sin(y)")
+    assert (
+        with_coefficients(canonical_law("y - y**2")).skeleton
+        == canonical_law("2*y - 3*y**2").skeleton
+    )
+    assert (
+        with_coefficients(canonical_law("1/(1 + y)")).skeleton
+        == canonical_law("2/(3 + y)").skeleton
+    )
+    assert with_coefficients(canonical_law("3*sin(y)")) == canonical_law("3*sin(y)")
     data = _data("logistic")
     best = _best(data, ["y - y**2"])
     np.testing.assert_allclose(best.expression.constants, (-0.7, 2.0, 1.3), rtol=1e-5)
@@ -146,7 +144,7 @@ def test_terms_without_a_coefficient_get_one():
 def test_superfluous_terms_are_dropped():
     data = _data("logistic")
     best = _best(data, ["y - 0.5*y**2 + 0.1*y**3 + 0.2"])
-    assert best.expression.skeleton == _law("1.3*y - 0.7*y**2").skeleton
+    assert best.expression.skeleton == canonical_law("1.3*y - 0.7*y**2").skeleton
 
 
 def test_progress_is_told():
@@ -186,7 +184,7 @@ def test_a_law_that_is_asked_for_is_fitted_however_bad(noise):
     np.testing.assert_allclose(right.expression.constants, (-0.7, 2.0, 1.3), rtol=0.1)
     assert right.origin == Origin("test", -1.0)
     assert wrong.expression.skeleton.unsigned_key == "mul c y" and wrong.r2 > 0.5
-    assert undefined.diverged and undefined.expression == _law("log(y - 90)")
+    assert undefined.diverged and undefined.expression == canonical_law("log(y - 90)")
 
 
 def test_simple_laws_are_fitted_where_the_smooth_curve_misleads():

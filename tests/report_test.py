@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from solved import logistic
 
 import nsode_jax
 from nsode_jax.dynamics.trajectory import Trajectory
@@ -17,10 +18,6 @@ from nsode_jax.results.result import Candidate
 
 PICTURES = ("fit.png", "law.png", "residuals.png", "pareto.png", "next.png")
 T = np.linspace(0, 10, 40)
-
-
-def logistic(t, y0=0.1):
-    return 2.0 / (1.0 + (2.0 / y0 - 1.0) * np.exp(-t))
 
 
 def law_of(formula, y0s=(0.1,), probability=0.9, errors=None, rms=0.05):
@@ -43,7 +40,7 @@ def noise(seed=0, size=T.size):
 
 def discovery_of(*noises, laws=None, notes=("Mind the gap.",)):
     starts = (0.1, 3.0, 1.0)[: len(noises)]
-    series = tuple(Trajectory(T, logistic(T, y0) + e) for y0, e in zip(starts, noises))
+    series = tuple(Trajectory(T, logistic(T, y0=y0) + e) for y0, e in zip(starts, noises))
     best = law_of("y - 0.5*y**2", starts, errors=(0.0034, 0.0))
     other = law_of("2.26*y - 0.3459*y*log(y)", starts, probability=0.1, rms=0.2)
     return Discovery(tuple(laws or (best, other)), series, notes, 12.3, ("7 named laws", "guesses"))

@@ -1,6 +1,5 @@
 """Runs that are killed or told to stop, as real processes: they go on bit-identically."""
 
-import json
 import os
 import signal
 import subprocess
@@ -9,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from workdirs import losses
 
 pytestmark = pytest.mark.devices
 
@@ -52,11 +52,6 @@ class Run:
 
     def ended(self, seconds: float = 60) -> int:
         return self.process.wait(seconds)
-
-
-def losses(workdir: Path) -> dict[int, float]:
-    rows = [json.loads(row) for row in (workdir / "metrics.jsonl").read_text().splitlines()]
-    return {row["step"]: row["loss"] for row in rows if row["kind"] == "train"}
 
 
 def test_killed_and_told_to_stop_a_run_ends_as_if_undisturbed(smoke_config, smoke_run, tmp_path):

@@ -1,16 +1,24 @@
 """The printed law, read back, is the fitted one."""
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
 from scipy.optimize import least_squares
+from solved import laws
 
+from nsode_jax.discovery.systems import as_candidates
+from nsode_jax.dynamics.system import System
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.fitting.fit import Origin
+from nsode_jax.fitting.shooting import fit_system
+from nsode_jax.fitting.trajectory_fitting import FULL
+from nsode_jax.observed.observations import Observations, Run
 from nsode_jax.results import rounding
 from nsode_jax.results.prediction import predict
 from nsode_jax.results.result import Candidate
-from nsode_jax.results.rounding import rounded_constants
+from nsode_jax.results.rounding import digits_together, rounded_constants
 
 X = np.arange(1.0, 11.0)
 Y = np.array([2950, 2452, 2333, 2274, 2244, 2222, 2207, 2195, 2184, 2176.0])
@@ -137,3 +145,40 @@ def test_is_solved_once_per_candidate(monkeypatch):
     first = law.rounded_constants
     monkeypatch.setattr(rounding, "rounded_constants", None)
     assert law.rounded_constants is first and law.rounded().infix == law.rounded().infix
+
+
+def of_a_system(noise):
+    """The series beside one that decays, fitted together."""
+    system, t = System(("a", "b")), X - 1.0
+    other = 3.0 * np.exp(-0.3 * t) + noise * np.sin(37.0 * X)
+    data = Observations(system, (Run(t, np.stack([Y, other], axis=1), np.empty((X.size, 0))),))
+    texts = ("8.38*a - 0.001955*a**2 - 8980", "-0.3*b")
+    fit = fit_system(data, laws("ab", *texts), (Origin("test"),) * 2, stopping=FULL)
+    ((candidate),) = as_candidates(data, [(fit, 0.0)])
+    return candidate
+
+
+@pytest.mark.parametrize("noise", [1e-3, 0.05])
+def test_the_printed_laws_of_a_system_read_back_give_the_data(noise):
+    found, t = of_a_system(noise), np.linspace(0.0, 9.0, 40)
+
+    def miss(texts):
+        printed = dataclasses.replace(found, laws=tuple(laws("ab", *texts)))
+        return np.abs(printed.predict(t) - found.predict(t)).max(axis=0) / found.residuals
+
+    printed = [line.partition(" = ")[2] for line in str(found).splitlines()]
+    assert printed == [law.infix for law in found.rounded()]
+    assert (miss(printed) <= 1 / 3).all()
+    # The same digits in LaTeX; with fewer of them they are other laws.
+    shown = [f"{abs(c):.12g}" for law in found.rounded() for c in law.constants]
+    assert all(number in found.latex() for number in shown)
+    assert miss([law.infix for law in found.rounded(found.digits - 1)]).max() > 1.0
+
+
+def test_digits_of_a_system_without_errors_to_go_by():
+    assert digits_together((1.1, 0.8), None, 0.1) == 4
+    assert digits_together((1.1, 0.8), np.diag([np.inf, 1.0]), 0.1) == 4
+    assert digits_together((1.1, 0.8), np.zeros((2, 2)), 0.0) == 4
+    # A constant that was not fitted, and errors far below what anybody sees.
+    assert digits_together((1 / 3, 2.0), np.diag([1e-20, 0.0]), 1e-9) == 4
+    assert digits_together((1 / 3, 2.0), np.diag([1e-14, 0.0]), 1e-3) == 7

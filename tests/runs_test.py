@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from reading import refusal
 
-from nsode_jax.dynamics.trajectory import TrajectoryError
 from nsode_jax.tables.runs import runs
 from nsode_jax.tables.table import read_measurements
 
@@ -13,12 +13,6 @@ AGES = (118, 484, 664, 1004, 1231, 1372, 1582)
 def write(tmp_path, text):
     (tmp_path / "data.csv").write_text(text)
     return tmp_path / "data.csv"
-
-
-def refusal(*args, **kwargs) -> str:
-    with pytest.raises(TrajectoryError) as caught:
-        read_measurements(*args, **kwargs)
-    return str(caught.value)
 
 
 def test_runs():
@@ -39,7 +33,7 @@ def orange(names: str) -> str:
 @pytest.mark.parametrize("names", ['"",tree,age,size', "rownames,tree,time,size"])
 def test_a_long_table(tmp_path, names):
     path = write(tmp_path, orange(names))
-    message = refusal(path)
+    message = refusal(read_measurements, path)
     assert "start again 4 times" in message and "--series tree" in message
     read = read_measurements(path, series="tree")
     assert read.labels == tuple("12345") and read.names == (names.split(",")[2], "size")
@@ -50,10 +44,10 @@ def test_a_long_table(tmp_path, names):
 def test_labels_that_are_numbers_before_the_clock_are_no_times(tmp_path):
     """The first two columns look like time and value, and both y and hours start again."""
     rows = [f"{dose},{hour},{dose * 0.9**hour:.4f}" for dose in (1, 5, 10) for hour in range(12)]
-    message = refusal(write(tmp_path, "\n".join(["dose,hours,y", *rows])))
+    message = refusal(read_measurements, write(tmp_path, "\n".join(["dose,hours,y", *rows])))
     assert "column 'hours' start again 2 times" in message
     assert message.endswith("column 'dose' tells them apart: --series dose.")
-    message = refusal(write(tmp_path, "\n".join(["dose,x,y", *rows])))
+    message = refusal(read_measurements, write(tmp_path, "\n".join(["dose,x,y", *rows])))
     assert "column 'x' start again 2 times, where column 'dose' changes" in message
     assert message.endswith("--time x --series dose.")
 
@@ -62,7 +56,7 @@ def test_a_clock_that_starts_again(tmp_path):
     block = "Cycle,Time [s],A1\n" + "".join(f"{i},{i * 600},{i * i}\n" for i in range(12))
     second = "\nMode,Kinetic,\n" + block.replace("A1", "B7")
     path = write(tmp_path, "Method: growth,,\n" + block + second)
-    message = refusal(path)
+    message = refusal(read_measurements, path)
     assert "start again 1 time (first in line 18)" in message and "--series restart" in message
     read = read_measurements(path, series="restart")
     assert [len(series) for series in read.trajectories] == [12, 12]
@@ -74,7 +68,7 @@ def test_labels_in_turns(tmp_path, mark):
     rows = [f"00:{m:02}:{13 * k} {k}{mark} {90 - m - k}" for m in range(12) for k in (1, 2, 3)]
     path = write(tmp_path, "\n".join(rows))
     if mark:
-        assert "Column 2 seems to tell several series apart" in refusal(path)
+        assert "Column 2 seems to tell several series apart" in refusal(read_measurements, path)
     read = read_measurements(path, time="1", value="3", series="2")
     assert read.labels == ("1", "2", "3") and [len(s) for s in read.trajectories] == [12] * 3
 
@@ -82,7 +76,7 @@ def test_labels_in_turns(tmp_path, mark):
 def test_times_shared_by_labels_are_not_averaged(tmp_path):
     rows = [f"{t},{who},{t * k}" for t in range(12) for k, who in enumerate("abc", 2)]
     path = write(tmp_path, "\n".join(["t,who,y", *rows]))
-    assert "--series who" in refusal(path)
+    assert "--series who" in refusal(read_measurements, path)
 
 
 def test_short_series_count_together(tmp_path):
@@ -90,7 +84,7 @@ def test_short_series_count_together(tmp_path):
     path = write(tmp_path, "\n".join(["who,t,y", *rows]))
     assert len(read_measurements(path, series="who").trajectories) == 3
     path = write(tmp_path, "\n".join(["who,t,y", *rows[:6]]))
-    assert "Only 6 usable points in all series" in refusal(path, series="who")
+    assert "Only 6 usable points in all series" in refusal(read_measurements, path, series="who")
 
 
 WIDE = ",WT1,N455K1,WT2\n" + "".join(
@@ -114,8 +108,8 @@ def test_wide_replicates(tmp_path):
     assert read.labels == ("WT1", "WT2") and read.names == ("t", "WT")
     assert read.trajectories[1].y[1] == -0.5
     assert read_measurements(path, replicates=True).labels == ("WT1", "N455K1", "WT2")
-    assert "no column 'WT9'" in refusal(path, value="WT1,WT9", replicates=True)
-    assert "named twice" in refusal(path, value="WT1,WT1", replicates=True)
+    assert "no column 'WT9'" in refusal(read_measurements, path, value="WT1,WT9", replicates=True)
+    assert "named twice" in refusal(read_measurements, path, value="WT1,WT1", replicates=True)
 
 
 def test_a_window(tmp_path):
@@ -123,11 +117,11 @@ def test_a_window(tmp_path):
     read = read_measurements(path, start="2", end="10.5")
     assert read.trajectories[0].t.tolist() == [*range(2, 11)]
     assert "3 rows outside the chosen window" in " ".join(read.notes)
-    assert "must be in numbers" in refusal(path, start="2020-03-01")
+    assert "must be in numbers" in refusal(read_measurements, path, start="2020-03-01")
     days = "\n".join(["day,y", *(f"2020-03-{i + 1:02},{i * i}" for i in range(12))])
     read = read_measurements(write(tmp_path, days), start="2020-03-03", end="11")
     assert read.trajectories[0].t.tolist() == [*range(2, 12)]
-    assert "nor a time" in refusal(path, end="soon")
+    assert "nor a time" in refusal(read_measurements, path, end="soon")
     # A cell that cannot be read outside the window does no harm.
     rows = "\n".join(["t,y", *(f"{i},{i * i}" for i in range(12)), "12,bad"])
     assert len(read_measurements(write(tmp_path, rows), end="11").trajectories[0]) == 12
@@ -141,7 +135,7 @@ def test_times_that_begin_anew_are_not_sorted(tmp_path):
     """20, 21, 22, 23, 0, 1 are hours of two days."""
     for around, step in ((24, 1), (60, 5), (365, 30)):
         rows = [((2 * around // 3 + i * step) % around, i * i) for i in range(12)]
-        message = refusal(write(tmp_path, table("t,y", rows)))
+        message = refusal(read_measurements, write(tmp_path, table("t,y", rows)))
         assert "begin anew in line" in message and f"do after {around};" in message
     slip = [(i if i != 5 else 3.9, i * i) for i in range(12)]
     assert len(read_measurements(write(tmp_path, table("t,y", slip))).trajectories[0]) == 12
@@ -165,13 +159,13 @@ def test_labels_of_merged_cells(tmp_path):
     read = read_measurements(write(tmp_path, table("who,t,y", rows)), series="who")
     assert read.labels == ("a", "b", "c") and [len(one) for one in read.trajectories] == [5] * 3
     rows[1] = ("a", *rows[1][1:])
-    message = refusal(write(tmp_path, table("who,t,y", rows)), series="who")
+    message = refusal(read_measurements, write(tmp_path, table("who,t,y", rows)), series="who")
     assert "is empty in 11 rows (first: line 4)" in message
 
 
 def test_times_of_merged_cells_are_refused(tmp_path):
     rows = [(t if k == 1 else "", k, t * t + k) for t in range(12) for k in (1, 2, 3)]
-    message = refusal(write(tmp_path, table("Time,rep,OD", rows)), value="OD")
+    message = refusal(read_measurements, write(tmp_path, table("Time,rep,OD", rows)), value="OD")
     assert "no time for 24 values of 36 (first in line 3)" in message
 
 
@@ -188,14 +182,16 @@ def test_notes_on_all_series_are_told_once(tmp_path):
 
 def test_what_was_taken_is_told_with_what_is_wrong_with_it(tmp_path):
     rows = [(t, 0.05, t * t) for t in range(12)]
-    message = refusal(write(tmp_path, table("Time,blank,OD", rows)))
+    message = refusal(read_measurements, write(tmp_path, table("Time,blank,OD", rows)))
     assert "constant" in message and "'blank' as the value" in message
 
 
 def test_windows_that_cannot_be(tmp_path):
     path = write(tmp_path, table("t,y", [(i, i * i) for i in range(12)]))
-    assert "ends (--to 2) before it begins (8)" in refusal(path, start="8", end="2")
-    assert "(--to '8,5') must be in numbers" in refusal(path, end="8,5")
+    assert "ends (--to 2) before it begins (8)" in refusal(
+        read_measurements, path, start="8", end="2"
+    )
+    assert "(--to '8,5') must be in numbers" in refusal(read_measurements, path, end="8,5")
 
 
 def test_errors_of_measurement_are_pointed_to(tmp_path):

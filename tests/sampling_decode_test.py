@@ -7,10 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from decoded import allowed, open_slots_after, soft
 
-from nsode_jax.decoding.beam_search import BeamResult, greedy
 from nsode_jax.decoding.grammar import TokenTable
+from nsode_jax.decoding.rows import greedy
 from nsode_jax.decoding.sampling import keep_top_k, keep_top_p, sample
+from nsode_jax.decoding.steps import BeamResult
 
 PAD, BOS, EOS, Y, ADD, SIN = range(6)
 # <pad> <bos> <eos> y add sin and a grid of three constants.
@@ -35,31 +37,6 @@ def log_softmax(logits):
     return logits - np.log(np.exp(logits).sum())
 
 
-def soft(log_p, token):
-    """The paper's rule for constants, on plain numbers, for the grid 6, 7, 8."""
-    if token < 6:
-        return token, 0.0
-    other = max((j for j in (token - 1, token + 1) if 6 <= j <= 8), key=lambda j: log_p[j])
-    low, high = sorted((token, other))
-    return low, np.exp(log_p[high]) / (np.exp(log_p[low]) + np.exp(log_p[high]))
-
-
-def open_slots_after(tokens):
-    return 1 + sum(TABLE.arities[token] - 1 for token in tokens)
-
-
-def allowed(tokens, grammar=True):
-    if not grammar:
-        return list(range(EOS, TABLE.size))
-    if open_slots_after(tokens) == 0:
-        return [EOS]
-    return [
-        t
-        for t in range(Y, TABLE.size)
-        if len(tokens) + 2 + open_slots_after((*tokens, t)) <= MAX_LENGTH
-    ]
-
-
 def exact_distribution(row, shape_logits=lambda x: x, grammar=True):
     """{tokens: (probability of drawing them, log p of the model)}, by following every branch."""
     outcomes = {}
@@ -69,7 +46,7 @@ def exact_distribution(row, shape_logits=lambda x: x, grammar=True):
         memory = 0.5 * memory + (1 - fraction) * NEXT[low]
         memory = memory + (fraction * NEXT[low + 1] if fraction else 0.0)
         log_p = log_softmax(CONTEXT[row] + memory)
-        choices = allowed(tokens, grammar)
+        choices = allowed(tokens, MAX_LENGTH, TABLE, grammar)
         masked = np.full(TABLE.size, -np.inf)
         masked[choices] = log_p[choices]
         draw = np.exp(log_softmax(shape_logits(masked)))
@@ -81,7 +58,7 @@ def exact_distribution(row, shape_logits=lambda x: x, grammar=True):
             elif len(grown) == MAX_LENGTH:
                 outcomes[grown] = now[0], -np.inf
             else:
-                follow(grown, memory, soft(log_p, token), *now)
+                follow(grown, memory, soft(log_p, token, TABLE), *now)
 
     follow((), np.zeros(TABLE.size), (BOS, 0.0), 1.0, 0.0)
     assert sum(p for p, _ in outcomes.values()) == pytest.approx(1.0)
@@ -160,7 +137,7 @@ def test_every_sample_is_a_complete_expression_with_padding_behind():
     result = draw(2_000, seed=1, temperature=3.0)
     for row in range(BATCH):
         for tokens in tokens_of(result, row):
-            slots = [open_slots_after(tokens[:n]) for n in range(len(tokens))]
+            slots = [open_slots_after(tokens[:n], TABLE) for n in range(len(tokens))]
             assert tokens[-1] == EOS and slots[-1] == 0 and all(slots[:-1])
     behind = np.arange(MAX_LENGTH)[None, None, :] >= result.lengths[..., None]
     assert (result.tokens[behind] == PAD).all() and (result.low[behind] == PAD).all()

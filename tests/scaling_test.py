@@ -91,9 +91,12 @@ def test_units_do_not_lengthen_a_law(text, skeleton):
     assert restored.skeleton.unsigned_key == canonicalize(_law(skeleton)).skeleton.unsigned_key
 
 
-def test_a_law_that_leaves_the_range_of_numbers_is_refused():
+@pytest.mark.parametrize(
+    ("text", "a", "c"), [("2*y", 1e300, 1e-300), ("(y + 3)**1000", 412.0, 4.0)]
+)
+def test_a_law_that_leaves_the_range_of_numbers_is_refused(text, a, c):
     with pytest.raises(ExpressionError):
-        AffineView(0.0, 1e-300, 0.0, 1e300).restore(_law("2*y"))
+        AffineView(0.0, c, 0.0, a).restore(_law(text))
 
 
 def test_units_must_be_positive():

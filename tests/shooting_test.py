@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from observing import observed
+from solved import laws
 
 from nsode_jax.dynamics.system import System
-from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.shooting import covariance, fit_system
 from nsode_jax.fitting.system_problem import Tie
@@ -15,13 +15,9 @@ PREY = System(("x", "y"))
 ORIGINS = (Origin("test"),) * 3
 
 
-def laws(system, *texts):
-    return [Expression.from_infix(text, system.variables) for text in texts]
-
-
 def test_constants_are_found_within_their_errors():
     data, truth = observed(PREY, ("1.1*x - 0.8*x*y", "0.6*x*y - 0.9*y"), (1.0, 1.3), noise=0.02)
-    start = laws(PREY, "1.0*x - 0.9*x*y", "0.5*x*y - 1.0*y")
+    start = laws(PREY.variables, "1.0*x - 0.9*x*y", "0.5*x*y - 1.0*y")
     fit = fit_system(data, start, ORIGINS, stopping=FULL)
     assert fit.converged and fit.segments == 1
     errors = np.sqrt(np.diag(covariance(data, fit)))
@@ -34,7 +30,7 @@ def test_constants_are_found_within_their_errors():
 def test_tied_constants_stay_opposite():
     system = System(("x", "y"))
     data, _ = observed(system, ("-0.5*x*y", "0.5*x*y - 0.3*y"), (2.0, 0.1), noise=0.01)
-    start = laws(system, "-0.4*x*y", "0.6*x*y - 0.3*y")
+    start = laws(system.variables, "-0.4*x*y", "0.6*x*y - 0.3*y")
     fit = fit_system(data, start, ORIGINS, ties=(Tie(1, 0),), stopping=FULL)
     assert fit.laws[1].constants[0] == -fit.laws[0].constants[0]
     assert fit.laws[1].constants[0] == pytest.approx(0.5, rel=0.05)
@@ -44,5 +40,5 @@ def test_tied_constants_stay_opposite():
 
 def test_a_law_without_a_solution_diverges():
     data, _ = observed(PREY, ("1.1*x - 0.8*x*y", "0.6*x*y - 0.9*y"), (1.0, 1.3))
-    fit = fit_system(data, laws(PREY, "50*x**2", "0.1*y"), ORIGINS, stopping=FULL)
+    fit = fit_system(data, laws(PREY.variables, "50*x**2", "0.1*y"), ORIGINS, stopping=FULL)
     assert fit.diverged

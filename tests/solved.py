@@ -41,6 +41,16 @@ def canonical_law(text: str) -> Expression:
     return canonicalize(Expression.from_infix(text))
 
 
+def laws(variables, *texts: str) -> list[Expression]:
+    """Of these variables, as they are written."""
+    return [Expression.from_infix(text, tuple(variables)) for text in texts]
+
+
+def logistic(t, r=1.0, capacity=2.0, y0=0.1):
+    """Logistic growth by its closed form."""
+    return capacity / (1 + (capacity / y0 - 1) * np.exp(-r * t))
+
+
 def solved(text: str, y0: float, end: float, points: int = 100) -> Trajectory:
     t = np.linspace(0.0, end, points)
     return Trajectory(t, solve(canonical_law(text), y0, t, rtol=1e-11, atol=1e-11))

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import pytest
 
 from nsode_jax.modeling.checkpoints import TrainingCheckpoints
-from nsode_jax.modeling.transformer import Model, ModelConfig
+from nsode_jax.modeling.config import ModelConfig
+from nsode_jax.modeling.transformer import Model
 from nsode_jax.training import loop
 from nsode_jax.training.speed import Speed, flops_per_example, peak_flops, peak_memory
 

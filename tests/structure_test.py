@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from nsode_jax.evaluation import structure
+from nsode_jax.evaluation import equating, structure
 from nsode_jax.evaluation.structure import skeleton_recovered
 from nsode_jax.expressions.canonical import NotRepresentable, canonicalize
 from nsode_jax.expressions.expression import Expression
@@ -142,14 +142,14 @@ def test_constants_are_found_from_any_others():
             truth = canonicalize(sample_expression(prior, random))
         except NotRepresentable:
             continue
-        target, skeleton = structure._Target(truth), truth.skeleton
+        target, skeleton = equating.Target(truth), truth.skeleton
         if not truth.constants or not target.finite.any():
             continue
         tried += 1
         changed = np.array(skeleton.signs) * np.exp(random.normal(0.0, 1.0, len(skeleton.signs)))
         prediction = skeleton.with_constants(changed)
         assert structure._may_share_functions(truth, prediction)
-        proposals = structure._proposals(target, prediction)
+        proposals = equating.proposals(target, prediction)
         found += structure._may_share_domain(target, skeleton) and any(
             structure._makes_equal(skeleton, constants, target) for constants in proposals
         )

@@ -24,12 +24,6 @@ CASES = {
 }
 
 
-@pytest.fixture
-def x64():
-    with jax.enable_x64(True):
-        yield
-
-
 @pytest.fixture(params=CASES.values(), ids=CASES.keys())
 def candidate(request):
     return candidate_of(*request.param)

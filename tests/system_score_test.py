@@ -4,9 +4,9 @@ import dataclasses
 
 import numpy as np
 from observing import observed
+from solved import laws
 
 from nsode_jax.dynamics.system import System
-from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.shooting import fit_system
 from nsode_jax.fitting.system_problem import Tie
@@ -16,21 +16,17 @@ from nsode_jax.selection.system_score import shared_terms, system_score
 NAMES = ("x", "y")
 
 
-def laws(*texts):
-    return [Expression.from_infix(text, NAMES) for text in texts]
-
-
 def test_terms_with_opposite_signs_are_shared():
-    found = shared_terms(laws("0.2*x - 0.5*x*y", "0.52*x*y - 0.9*y"), NAMES)
+    found = shared_terms(laws(NAMES, "0.2*x - 0.5*x*y", "0.52*x*y - 0.9*y"), NAMES)
     assert [shared.tie for shared in found] == [Tie(2, 1)]
-    assert not shared_terms(laws("0.5*x*y", "0.5*x*y"), NAMES)
-    assert not shared_terms(laws("-0.5*x*y", "5*x*y"), NAMES)
+    assert not shared_terms(laws(NAMES, "0.5*x*y", "0.5*x*y"), NAMES)
+    assert not shared_terms(laws(NAMES, "-0.5*x*y", "5*x*y"), NAMES)
 
 
 def test_a_shared_constant_is_told_once():
     data, _ = observed(System(NAMES), ("-0.5*x*y", "0.5*x*y - 0.3*y"), (2.0, 0.1), noise=0.02)
     free = fit_system(
-        data, laws("-0.5*x*y", "0.5*x*y - 0.3*y"), (Origin("test"),) * 2, stopping=FULL
+        data, laws(NAMES, "-0.5*x*y", "0.5*x*y - 0.3*y"), (Origin("test"),) * 2, stopping=FULL
     )
     tied = dataclasses.replace(free, ties=(Tie(1, 0),))
     assert system_score(data, tied) < system_score(data, free)
@@ -38,5 +34,5 @@ def test_a_shared_constant_is_told_once():
 
 def test_a_system_without_a_solution_comes_last():
     data, _ = observed(System(NAMES), ("-0.5*x*y", "0.5*x*y - 0.3*y"), (2.0, 0.1))
-    fit = fit_system(data, laws("60*x**2", "1.0*y"), (Origin("test"),) * 2, stopping=FULL)
+    fit = fit_system(data, laws(NAMES, "60*x**2", "1.0*y"), (Origin("test"),) * 2, stopping=FULL)
     assert np.isinf(system_score(data, fit))

@@ -2,14 +2,10 @@
 
 import numpy as np
 import pytest
+from solved import laws
 
 from nsode_jax.dynamics.solve import solve_system
 from nsode_jax.dynamics.system import System, integrate, measured_inputs
-from nsode_jax.expressions.expression import Expression
-
-
-def laws(names, *texts):
-    return [Expression.from_infix(text, names) for text in texts]
 
 
 def test_a_rotation_is_a_circle():

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from refusing import refusal
+from reading import refusal
 
 from nsode_jax.dynamics.trajectory import TrajectoryError
 from nsode_jax.tables.table import read_measurements, read_table

@@ -1,11 +1,11 @@
 """The preview for systems, `configs/systems.py`: it trains, and decodes whole systems."""
 
 import dataclasses
-import json
 
 import numpy as np
 import pytest
 from nsode_jax.configs import systems
+from workdirs import losses
 
 from nsode_jax.config import from_config_dict
 from nsode_jax.data.vocabulary import Vocabulary
@@ -34,10 +34,9 @@ def proposer(workdir):
 
 
 def test_the_loss_falls(workdir):
-    rows = [json.loads(line) for line in (workdir / "metrics.jsonl").read_text().splitlines()]
-    losses = [row["loss"] for row in rows if row["kind"] == "train"]
-    assert len(losses) == CONFIG.training.steps
-    assert np.mean(losses[-5:]) < 0.75 * np.mean(losses[:5])
+    found = list(losses(workdir).values())
+    assert len(found) == CONFIG.training.steps
+    assert np.mean(found[-5:]) < 0.75 * np.mean(found[:5])
 
 
 def test_the_weights_know_what_the_equations_are_about(workdir):

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 import pytest
 from nsode_jax.configs import smoke
+from workdirs import losses, rows
 
 from nsode_jax.config import defaults, from_config_dict, load
 from nsode_jax.data.bank import SkeletonBank
@@ -42,15 +43,6 @@ def train(smoke_config):
     return run
 
 
-def lines(workdir: Path, kind: str) -> dict[int, dict]:
-    rows = [json.loads(row) for row in (workdir / "metrics.jsonl").read_text().splitlines()]
-    return {row["step"]: row for row in rows if row["kind"] == kind}
-
-
-def losses(workdir: Path) -> dict[int, float]:
-    return {step: row["loss"] for step, row in lines(workdir, "train").items()}
-
-
 def copy_of_run(smoke_run, tmp_path: Path, step: int) -> Path:
     """The finished run as it was when it had saved a step."""
     workdir = tmp_path / "copy"
@@ -66,14 +58,14 @@ def test_loss_falls_and_is_logged(smoke_run):
     found = losses(workdir)
     assert sorted(found) == list(range(1, 31))
     assert np.mean([found[s] for s in range(26, 31)]) < found[1] - 0.5
-    assert sorted(lines(workdir, "validation")) == [15, 30]
-    assert validation["loss"] == pytest.approx(lines(workdir, "validation")[30]["loss"])
+    assert sorted(rows(workdir, "validation")) == [15, 30]
+    assert validation["loss"] == pytest.approx(rows(workdir, "validation")[30]["loss"])
     assert set(validation) == {
         "loss", "accuracy", "operator_accuracy", "variable_accuracy", "constant_accuracy",
         "constant_error",
     }  # fmt: skip
     assert list(workdir.glob("tensorboard/events*"))
-    row = lines(workdir, "train")[20]
+    row = rows(workdir, "train")[20]
     assert row["samples_per_second"] > 0
     assert row["samples_seen"] == 20 * 8
     assert row["tokens_per_second"] == pytest.approx(row["samples_per_second"] * (4 + 16))
@@ -177,13 +169,13 @@ def test_a_run_on_fresh_examples_resumes_where_it_was(train, tmp_path, bank):
     # Another number of workers draws the same examples.
     train(tmp_path / "b", steps=6, data_workers=0, **online)
     assert losses(tmp_path / "b") == undisturbed
-    assert sorted(lines(tmp_path / "b", "validation")) == [3, 6]
+    assert sorted(rows(tmp_path / "b", "validation")) == [3, 6]
 
 
 def test_the_run_exports_weights_that_decode(smoke_run):
     workdir, _ = smoke_run
     proposer = Proposer.from_pretrained(workdir / "weights")
-    best = min(lines(workdir, "validation").values(), key=lambda row: row["loss"])
+    best = min(rows(workdir, "validation").values(), key=lambda row: row["loss"])
     assert proposer.card["samples_seen"] == best["step"] * 8
     t = np.linspace(0, 4, 20)
     series = [Trajectory(t, np.exp(-t)), Trajectory(t[:9], 1 + t[:9]), Trajectory(t, t**2)]
@@ -206,7 +198,7 @@ def test_the_run_exports_weights_that_decode(smoke_run):
 def test_time_limit_ends_a_run_cleanly(train, tmp_path, capsys):
     train(tmp_path, steps=10**6, max_seconds=0.01)
     assert (tmp_path / "weights" / "model.json").is_file()
-    assert lines(tmp_path, "validation")
+    assert rows(tmp_path, "validation")
     assert "time is up" in capsys.readouterr().out
 
 
@@ -260,7 +252,7 @@ def test_a_diverging_run_stops_with_its_last_good_parameters(train, tmp_path):
     jax.tree.map(np.testing.assert_array_equal, state.params, Model(CONFIG.model).init(0))
     # It may be tried again with other settings.
     train(tmp_path, max_skipped=3, steps=step + 2)
-    assert lines(tmp_path, "train")[step + 2]["skipped_in_a_row"] == 0
+    assert rows(tmp_path, "train")[step + 2]["skipped_in_a_row"] == 0
 
 
 def test_nothing_is_compiled_after_the_first_validation(train, tmp_path, monkeypatch):

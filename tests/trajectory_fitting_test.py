@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from solved import canonical_law, solved
 
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting import trajectory_fitting
 from nsode_jax.fitting.fit import Origin
@@ -24,19 +24,16 @@ NEARBY = "1.1*y - 0.51*y**2"
 ORIGIN = Origin("network", -3.0)
 
 
-def _law(text: str) -> Expression:
-    return canonicalize(Expression.from_infix(text))
-
-
 def _data(text: str, y0: float, end: float = 4.0, points: int = 50) -> Dataset:
-    t = np.linspace(0.0, end, points)
-    return Dataset.of([Trajectory(t, solve(_law(text), y0, t, rtol=1e-11, atol=1e-11))])
+    return Dataset.of([solved(text, y0, end, points)])
 
 
 def test_constants_and_first_value_are_found():
-    fit = fit_trajectories(_data(LOGISTIC, 0.1), _law(NEARBY), [0.13], ORIGIN)
+    fit = fit_trajectories(_data(LOGISTIC, 0.1), canonical_law(NEARBY), [0.13], ORIGIN)
     assert fit.converged and fit.origin == ORIGIN
-    np.testing.assert_allclose(fit.expression.constants, _law(LOGISTIC).constants, rtol=1e-6)
+    np.testing.assert_allclose(
+        fit.expression.constants, canonical_law(LOGISTIC).constants, rtol=1e-6
+    )
     assert fit.y0s == pytest.approx((0.1,), rel=1e-6)
     assert fit.residual_rms < 1e-7 and fit.r2 > 1 - 1e-12
 
@@ -44,44 +41,48 @@ def test_constants_and_first_value_are_found():
 def test_each_series_has_its_first_value():
     ends = ((0.1, 3.0), (1.2, 2.0), (4.0, 1.0))
     series = Dataset(tuple(s for y0, end in ends for s in _data(LOGISTIC, y0, end)))
-    fit = fit_trajectories(series, _law(NEARBY), [0.2, 1.0, 3.0], ORIGIN)
-    np.testing.assert_allclose(fit.expression.constants, _law(LOGISTIC).constants, rtol=1e-6)
+    fit = fit_trajectories(series, canonical_law(NEARBY), [0.2, 1.0, 3.0], ORIGIN)
+    np.testing.assert_allclose(
+        fit.expression.constants, canonical_law(LOGISTIC).constants, rtol=1e-6
+    )
     np.testing.assert_allclose(fit.y0s, (0.1, 1.2, 4.0), rtol=1e-6)
 
 
 def test_whole_constants_stay():
-    fit = fit_trajectories(_data("0.9*y**2.1 - y", 0.5), _law("0.8*y**2 - y"), [0.5], ORIGIN)
+    fit = fit_trajectories(
+        _data("0.9*y**2.1 - y", 0.5), canonical_law("0.8*y**2 - y"), [0.5], ORIGIN
+    )
     assert 2.0 in fit.expression.constants
     assert fit.residual_rms > 1e-5
 
 
 def test_without_effort_nothing_moves():
     data = _data(LOGISTIC, 0.1)
-    fit = fit_trajectories(data, _law(NEARBY), [0.1], ORIGIN, NO_FIT)
-    assert fit.expression == _law(NEARBY) and not fit.converged
-    solution = solve(_law(NEARBY), 0.1, data.trajectories[0].t, rtol=1e-11, atol=1e-11)
+    fit = fit_trajectories(data, canonical_law(NEARBY), [0.1], ORIGIN, NO_FIT)
+    assert fit.expression == canonical_law(NEARBY) and not fit.converged
+    solution = solve(canonical_law(NEARBY), 0.1, data.trajectories[0].t, rtol=1e-11, atol=1e-11)
     expected = np.sqrt(np.mean((solution - data.y) ** 2))
     assert fit.residual_rms == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_law_without_solution_says_so():
-    fit = fit_trajectories(_data(LOGISTIC, 0.1), _law("log(y - 5)"), [0.1], ORIGIN)
+    fit = fit_trajectories(_data(LOGISTIC, 0.1), canonical_law("log(y - 5)"), [0.1], ORIGIN)
     assert fit.diverged and fit.r2 == -np.inf and not fit.converged
-    blows_up = fit_trajectories(_data(LOGISTIC, 0.1), _law("y**9 + 1e3"), [0.1], ORIGIN)
+    blows_up = fit_trajectories(_data(LOGISTIC, 0.1), canonical_law("y**9 + 1e3"), [0.1], ORIGIN)
     assert blows_up.diverged
 
 
 def test_a_smoothed_first_value_beyond_a_barrier_is_replaced():
     data = _data("0.9*sqrt(y)", 0.01)
-    fit = fit_trajectories(data, _law("0.7*sqrt(y)"), [-0.02], ORIGIN)
+    fit = fit_trajectories(data, canonical_law("0.7*sqrt(y)"), [-0.02], ORIGIN)
     assert fit.r2 > 1 - 1e-9
 
 
 def test_polishing_never_makes_it_worse():
     data = _data(LOGISTIC, 0.1)
-    rough = fit_trajectories(data, _law(NEARBY), [0.13], ORIGIN, NO_FIT)
+    rough = fit_trajectories(data, canonical_law(NEARBY), [0.13], ORIGIN, NO_FIT)
     assert polished_fit(data, rough).residual_rms < rough.residual_rms
-    done = fit_trajectories(data, _law(NEARBY), [0.13], ORIGIN, FULL)
+    done = fit_trajectories(data, canonical_law(NEARBY), [0.13], ORIGIN, FULL)
     assert polished_fit(data, done).residual_rms <= done.residual_rms
 
 
@@ -97,17 +98,17 @@ def test_a_fit_ends_when_its_steps_are_spent(monkeypatch):
 
     monkeypatch.setattr(trajectory_fitting.dop853, "integrate", counted)
     data = _data(LOGISTIC, 0.1)
-    full = fit_trajectories(data, _law(NEARBY), [0.1], ORIGIN)
+    full = fit_trajectories(data, canonical_law(NEARBY), [0.1], ORIGIN)
     needed, one = sum(spent), max(spent)
     assert full.converged
     for most in (1, needed // 2):
         spent.clear()
         monkeypatch.setattr(trajectory_fitting, "_MOST_STEPS", most)
-        fit = fit_trajectories(data, _law(NEARBY), [0.1], ORIGIN)
+        fit = fit_trajectories(data, canonical_law(NEARBY), [0.1], ORIGIN)
         assert not fit.converged and full.residual_rms < fit.residual_rms < np.inf
         # It is over with the solution that spends the last of them.
         assert sum(spent) <= most + 2 * one
-        assert fit == fit_trajectories(data, _law(NEARBY), [0.1], ORIGIN)
+        assert fit == fit_trajectories(data, canonical_law(NEARBY), [0.1], ORIGIN)
 
 
 def test_covariance_of_a_straight_line():
@@ -115,7 +116,7 @@ def test_covariance_of_a_straight_line():
     rng = np.random.default_rng(2)
     t = np.linspace(0.0, 5.0, 30)
     data = Dataset.of([Trajectory(t, 0.7 * t + 2.0 + 0.1 * rng.standard_normal(t.size))])
-    fit = fit_trajectories(data, _law("0.51"), [1.0], ORIGIN)
+    fit = fit_trajectories(data, canonical_law("0.51"), [1.0], ORIGIN)
     (line, _), (expected, _) = np.polyfit(t, data.y, 1, cov=True)
     assert fit.expression.constants == pytest.approx((line,), rel=1e-6)
     np.testing.assert_allclose(covariance(data, fit), [[expected[0]]], rtol=1e-4)

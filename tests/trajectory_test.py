@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from refusing import refusal
+from reading import refusal
 
 from nsode_jax.dynamics.trajectory import (
     MIN_POINTS,

@@ -6,13 +6,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from batches import targets
 from nsode_jax.configs import base, paper, small, smoke, systems
 
 from nsode_jax.config import from_config_dict
 from nsode_jax.data.bits import float_to_words
 from nsode_jax.data.vocabulary import Vocabulary
-from nsode_jax.decoding.beam_search import own_positions
-from nsode_jax.modeling.transformer import Model, ModelConfig
+from nsode_jax.decoding.steps import own_positions
+from nsode_jax.modeling.config import ModelConfig
+from nsode_jax.modeling.transformer import Model
 from nsode_jax.training.loss import decoder_inputs, means, two_hot_sums
 
 TINY = ModelConfig(
@@ -30,13 +32,6 @@ def tiny(norm="pre"):
 def trajectories(batch, seed=0, points=16, channels=3):
     values = np.random.default_rng(seed).normal(size=(batch, points, channels))
     return jnp.asarray(float_to_words(values)), jnp.ones((batch, points), bool)
-
-
-def targets(batch, length=8, seed=0):
-    rng = np.random.default_rng(seed)
-    low = rng.integers(3, 35, (batch, length)).astype(np.int32)
-    fraction = np.where(low >= 15, rng.random((batch, length)), 0.0).astype(np.float32)
-    return jnp.asarray(low), jnp.asarray(fraction)
 
 
 @pytest.mark.parametrize(

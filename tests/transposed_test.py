@@ -2,18 +2,12 @@
 
 import numpy as np
 import pytest
+from reading import read_rows
 
-from nsode_jax.tables.files import Contents
-from nsode_jax.tables.table import read_measurements
 from nsode_jax.tables.transposed import find_rows
 
 T = [600 * i for i in range(10)]
 Y = [round(0.1 * 1.3**i, 4) for i in range(10)]
-
-
-def read(lines, delimiter=",", **options):
-    text = "\n".join(delimiter.join(map(str, line)) for line in lines)
-    return read_measurements(Contents("plate.csv", text.encode()), **options)
 
 
 TECAN = [
@@ -38,10 +32,10 @@ TECAN = [
 @pytest.mark.parametrize("delimiter", [",", "\t", ";"])
 def test_cycles_in_columns_behind_a_preamble(padded, delimiter):
     lines = [line + [""] * (11 - len(line)) * padded for line in TECAN]
-    got = read(lines, delimiter)
+    got = read_rows(lines, delimiter)
     assert got.names == ("Time [s]", "A1") and got.trajectories[0].t.tolist() == T
     assert got.trajectories[0].y.tolist() == Y
-    wells = read(lines, delimiter, replicates=True)
+    wells = read_rows(lines, delimiter, replicates=True)
     assert wells.labels == ("A1", "A2")
     assert "lines of text before" in wells.notes[0] and "1 row behind" in wells.notes[2]
 
@@ -49,7 +43,7 @@ def test_cycles_in_columns_behind_a_preamble(padded, delimiter):
 def test_labels_before_durations():
     times = [f"{i // 6} h {i % 6 * 10} min" if i % 6 else f"{i // 6} h" for i in range(10)]
     lines = [["Well", "Content", *times], ["A1", "Sample X1", *Y], ["A2", "Blank B", *Y[::-1]]]
-    got = read(lines, replicates=True)
+    got = read_rows(lines, replicates=True)
     assert got.names[0] == "time [minutes]" and got.labels == ("A1 Sample X1", "A2 Blank B")
     np.testing.assert_allclose(got.trajectories[1].t, np.arange(10) * 10)
     assert got.trajectories[1].y.tolist() == Y[::-1]
@@ -59,11 +53,11 @@ def test_dates_and_years_in_the_first_row():
     dates = [f"1/{22 + i}/20" for i in range(10)]
     lines = [["Province", "Country", "Lat", *dates]]
     lines += [["", "Italy", 41.9, *Y], ["Hubei", "China", 30.9, *Y[::-1]]]
-    got = read(lines, value="2")
+    got = read_rows(lines, value="2")
     assert got.trajectories[0].t.tolist() == [*range(10)] and got.trajectories[0].y.tolist() == Y
-    assert read(lines, value="Hubei China 30.9").trajectories[0].y.tolist() == Y[::-1]
+    assert read_rows(lines, value="Hubei China 30.9").trajectories[0].y.tolist() == Y[::-1]
     years = [["Country Name", "Code", *range(1960, 1970)], ["Aruba", "ABW", *Y[:-1], ""]]
-    assert len(read([["Data Source", "World"], [], *years]).trajectories[0]) == 9
+    assert len(read_rows([["Data Source", "World"], [], *years]).trajectories[0]) == 9
 
 
 @pytest.mark.parametrize(

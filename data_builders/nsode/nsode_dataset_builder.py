@@ -15,8 +15,9 @@ import sys
 from collections.abc import Iterator
 
 from nsode_jax.config import from_config_dict
-from nsode_jax.data.bank import Progress, SkeletonBank, silent
+from nsode_jax.data.bank import SkeletonBank
 from nsode_jax.data.generate import GenerationConfig, skeleton_records
+from nsode_jax.data.progress import CountedProgress, uncounted
 from nsode_jax.data.records import features, record_to_features
 from nsode_jax.data.shards import SPLITS
 from nsode_jax.data.workers import Workers
@@ -65,7 +66,9 @@ class Builder(tfds.core.GeneratorBasedBuilder):
     pkg_dir_path = epath.Path(__file__).parent
     BUILDER_CONFIGS = [_config(name) for name in CONFIG_NAMES]
 
-    def __init__(self, *, processes: int | None = None, progress: Progress = silent, **kwargs):
+    def __init__(
+        self, *, processes: int | None = None, progress: CountedProgress = uncounted, **kwargs
+    ):
         """
         Args:
           processes: worker processes; all cores by default.

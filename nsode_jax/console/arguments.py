@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from nsode_jax.search.effort import EFFORTS, SOURCES
 
@@ -109,10 +109,19 @@ def is_system(options: argparse.Namespace) -> bool:
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog=f"python -m {PROGRAM}",
+        usage="%(prog)s file [options]",
         description="Finds the law dy/dt = f(y) behind a series in a file.",
         allow_abbrev=False,
     )
-    add = parser.add_argument
+    _ask_of_the_table(parser.add_argument_group("the table").add_argument)
+    _ask_of_the_kind(parser.add_argument_group("the kind of law").add_argument)
+    _ask_what_is_known(parser.add_argument_group("what is known of the law").add_argument)
+    _ask_of_the_search(parser.add_argument_group("the search").add_argument)
+    _ask_of_the_results(parser.add_argument_group("the results").add_argument)
+    return parser
+
+
+def _ask_of_the_table(add: Callable) -> None:
     add(
         "file",
         help="table with a column of times and a column of values: text, .xlsx, .ods, .parquet, "
@@ -125,14 +134,6 @@ def _parser() -> argparse.ArgumentParser:
         help="column of values: name, or number from 1; several for coupled laws: prey,predator",
     )
     add("--input", metavar="COLS", help="columns of measured inputs that laws may depend on")
-    add("--explicit-time", action="store_true", help="laws may depend on the time too")
-    add(
-        "--order",
-        type=int,
-        choices=(1, 2),
-        default=1,
-        help="2: positions are measured, and their accelerations have laws (%(default)s)",
-    )
     add(
         "--series",
         metavar="COL",
@@ -143,6 +144,32 @@ def _parser() -> argparse.ArgumentParser:
         "--replicates",
         action="store_true",
         help="each column of values is a series of one law: --value rep1,rep2,rep3, or all columns",
+    )
+    add(
+        "--sigma",
+        metavar="COL",
+        help="known errors of measurement: the column of their standard deviations, or a number; "
+        "laws are then judged by chi-squared",
+    )
+    add("--from", metavar="TIME", help="first time to use: a number, or a date as in the file")
+    add("--to", metavar="TIME", help="last time to use")
+    add("--decimal", metavar="MARK", help="decimal mark, . or , where the columns do not tell")
+    add("--thousands", metavar="MARK", help="mark between thousands: , . ' or a space, likewise")
+    add(
+        "--dates",
+        metavar="ORDER",
+        help="day-first or month-first, of dates such as 01/03/2020 that do not tell",
+    )
+
+
+def _ask_of_the_kind(add: Callable) -> None:
+    add("--explicit-time", action="store_true", help="laws may depend on the time too")
+    add(
+        "--order",
+        type=int,
+        choices=(1, 2),
+        default=1,
+        help="2: positions are measured, and their accelerations have laws (%(default)s)",
     )
     add(
         "--constants",
@@ -172,12 +199,6 @@ def _parser() -> argparse.ArgumentParser:
         help="with --form: where its constants may be, such as 'K > 0, 0 < r < 5'",
     )
     add(
-        "--sigma",
-        metavar="COL",
-        help="known errors of measurement: the column of their standard deviations, or a number; "
-        "laws are then judged by chi-squared",
-    )
-    add(
         "--each",
         action="store_true",
         help="each series has a law of its own; --out is a folder, where the work goes on if it "
@@ -189,60 +210,16 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="with --each: so many side by side (as many as there are cores)",
     )
-    add("--from", metavar="TIME", help="first time to use: a number, or a date as in the file")
-    add("--to", metavar="TIME", help="last time to use")
-    add("--decimal", metavar="MARK", help="decimal mark, . or , where the columns do not tell")
-    add("--thousands", metavar="MARK", help="mark between thousands: , . ' or a space, likewise")
+
+
+def _ask_what_is_known(add: Callable) -> None:
     add(
-        "--dates",
-        metavar="ORDER",
-        help="day-first or month-first, of dates such as 01/03/2020 that do not tell",
+        "--known",
+        metavar="FORMULA",
+        help="part of the law that is known, such as -0.1*y, or the law with a gap for the rest: "
+        "'0.5*y*(1 - ?)'; --try, --operators and the like are of the rest then",
     )
-    add(
-        "--out",
-        metavar="PATH",
-        help="folder for a report, or picture to draw (.png .pdf .svg); without it a picture "
-        "in the current folder",
-    )
-    add(
-        "--effort",
-        choices=tuple(EFFORTS),
-        default="default",
-        help="how hard to search: fast, default, or thorough, which takes minutes (%(default)s)",
-    )
-    add(
-        "--candidates",
-        type=_whole(1, 10_000),
-        default=10,
-        metavar="N",
-        help="rows of the table (%(default)s)",
-    )
-    add(
-        "--weights",
-        default="small",
-        metavar="NAME",
-        help="network weights: shipped ones, or a folder (%(default)s)",
-    )
-    add(
-        "--beams",
-        type=_whole(0, 4096),
-        metavar="N",
-        help="width of the network's beam search (by the effort)",
-    )
-    add(
-        "--samples",
-        type=_whole(0, 4096),
-        metavar="N",
-        help="laws drawn from the network beside it (by the effort)",
-    )
-    add(
-        "--sources",
-        type=_sources,
-        default=SOURCES,
-        metavar="NAMES",
-        help="where candidate laws come from, separated by commas: network, named laws (of the "
-        "sciences), enumeration (all simple laws), library (polynomials and sums); all by default",
-    )
+    add("--zero-at-zero", action="store_true", help="f(0) must be 0")
     add(
         "--try",
         dest="laws",
@@ -271,12 +248,40 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="most operators, variables and constants of a law",
     )
-    add("--zero-at-zero", action="store_true", help="f(0) must be 0")
+
+
+def _ask_of_the_search(add: Callable) -> None:
     add(
-        "--known",
-        metavar="FORMULA",
-        help="part of the law that is known, such as -0.1*y, or the law with a gap for the rest: "
-        "'0.5*y*(1 - ?)'; --try, --operators and the like are of the rest then",
+        "--effort",
+        choices=tuple(EFFORTS),
+        default="default",
+        help="how hard to search: fast, default, or thorough, which takes minutes (%(default)s)",
+    )
+    add(
+        "--sources",
+        type=_sources,
+        default=SOURCES,
+        metavar="NAMES",
+        help="where candidate laws come from, separated by commas: network, named laws (of the "
+        "sciences), enumeration (all simple laws), library (polynomials and sums); all by default",
+    )
+    add(
+        "--weights",
+        default="small",
+        metavar="NAME",
+        help="network weights: shipped ones, or a folder (%(default)s)",
+    )
+    add(
+        "--beams",
+        type=_whole(0, 4096),
+        metavar="N",
+        help="width of the network's beam search (by the effort)",
+    )
+    add(
+        "--samples",
+        type=_whole(0, 4096),
+        metavar="N",
+        help="laws drawn from the network beside it (by the effort)",
     )
     add(
         "--robust",
@@ -290,7 +295,22 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="random seed (%(default)s)",
     )
-    return parser
+
+
+def _ask_of_the_results(add: Callable) -> None:
+    add(
+        "--out",
+        metavar="PATH",
+        help="folder for a report, or picture to draw (.png .pdf .svg); without it a picture "
+        "in the current folder",
+    )
+    add(
+        "--candidates",
+        type=_whole(1, 10_000),
+        default=10,
+        metavar="N",
+        help="rows of the table (%(default)s)",
+    )
 
 
 def _whole(low: int, high: int):

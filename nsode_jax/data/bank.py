@@ -19,16 +19,15 @@ import importlib.resources
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from nsode_jax.data.generate import GenerationConfig, settings, split_of
+from nsode_jax.data.progress import CountedProgress, uncounted
 from nsode_jax.data.reserved_skeletons import is_held_out, known_keys
 from nsode_jax.data.skeletons import draw_skeletons
 from nsode_jax.data.workers import Workers
 from nsode_jax.system.files import write_atomically
-
-Progress = Callable[[str, int, int], None]
 
 _FORMAT = "nsode_jax skeleton bank 2"
 """The number changes with the canonical form: skeletons of another one get no constants."""
@@ -45,10 +44,6 @@ _DRAWING = (
     "system",
 )
 """Fields of a `GenerationConfig` that decide which skeletons are drawn."""
-
-
-def silent(stage: str, done: int, total: int) -> None:
-    """A progress report that says nothing."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -72,7 +67,7 @@ class SkeletonBank:
         workers: Workers,
         *,
         folder: Path | None = None,
-        progress: Progress = silent,
+        progress: CountedProgress = uncounted,
     ) -> SkeletonBank:
         """Draws `num_skeletons` skeletons; those known from the test sets come first.
 

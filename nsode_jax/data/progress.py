@@ -4,9 +4,21 @@ from __future__ import annotations
 
 import sys
 import time
+from typing import Protocol, runtime_checkable
 
 _SECONDS_ON_TERMINAL = 0.5
 _SECONDS_IN_LOG = 30.0
+
+
+@runtime_checkable
+class CountedProgress(Protocol):
+    """Called with a stage, the amount of it that is done and the total."""
+
+    def __call__(self, stage: str, done: int, total: int) -> None: ...
+
+
+def uncounted(stage: str, done: int, total: int) -> None:
+    """Progress that nobody listens to."""
 
 
 class StageProgress:

@@ -28,8 +28,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from nsode_jax.data.bank import Progress, SkeletonBank, silent
+from nsode_jax.data.bank import SkeletonBank
 from nsode_jax.data.generate import GenerationConfig, settings, skeleton_records
+from nsode_jax.data.progress import CountedProgress, uncounted
 from nsode_jax.data.records import serializer
 from nsode_jax.data.statistics import Statistics
 from nsode_jax.data.workers import Workers
@@ -67,7 +68,7 @@ def write_dataset(
     builder: tfds.core.DatasetBuilder,
     config: GenerationConfig,
     workers: Workers,
-    progress: Progress = silent,
+    progress: CountedProgress = uncounted,
 ) -> tuple[Statistics, list[str]]:
     """Writes, finishes or repairs the data set of a config.
 
@@ -184,7 +185,7 @@ def _require_room(unfinished: Path, config: GenerationConfig) -> None:
 
 
 def _bank(
-    folder: Path, config: GenerationConfig, workers: Workers, progress: Progress
+    folder: Path, config: GenerationConfig, workers: Workers, progress: CountedProgress
 ) -> SkeletonBank:
     path = folder / "skeletons.gz"
     with contextlib.suppress(FileNotFoundError, ValueError):  # A damaged one is drawn again.
@@ -265,7 +266,7 @@ def _write_shard(task: _Task) -> None:
     write_atomically(_description_path(task.path), json.dumps(description, indent=1).encode())
 
 
-def _missing(tasks: list[_Task], workers: Workers, progress: Progress) -> list[_Task]:
+def _missing(tasks: list[_Task], workers: Workers, progress: CountedProgress) -> list[_Task]:
     """Shards that are not there, or not as their description says."""
     there = [task for task in tasks if task.path.exists()]
     missing = [task for task in tasks if not task.path.exists()]

@@ -142,22 +142,22 @@ def writable_tokens(table: TokenTable) -> Bool[np.ndarray, " vocab"]:
     return ~np.isin(np.arange(table.size), (table.pad, table.bos))
 
 
-def constant_hills(
+def constant_modes(
     log_probability: Float[Array, "*shape vocab"], table: TokenTable
 ) -> tuple[Float[Array, "*shape vocab"], Bool[Array, "*shape vocab"]]:
-    """The hills of the distribution over the grid: their mass, and where their tops are.
+    """The modes of the distribution over the grid, with all tokens that lead up to each.
 
     A constant is read off two neighbouring tokens (`soft_token`), so choosing another
-    token of the same hill gives nearly the same constant again. Taken together they are
-    one constant, at the top of the hill, with the probability of all its tokens.
+    token of the same mode gives nearly the same constant again. Taken together they are
+    one constant, at the top of the mode, with the probability of all its tokens.
 
     Args:
       log_probability: log-probabilities.
       table: the tokens.
 
     Returns:
-      The log-probability of each token, of a grid token that of its hill; and whether a
-      token is the top of its hill, true of all that are not on the grid.
+      The log-probability of each token, of a grid token that of its mode; and whether a
+      token is the top of its mode, true of all that are not on the grid.
     """
     first, end = table.grid_start, table.grid_start + table.grid_size
     everywhere = jnp.ones(log_probability.shape, bool)
@@ -171,12 +171,12 @@ def constant_hills(
     is_top = (grid >= below) & (grid > above)
     to_below = ~is_top & (below > above)
     to_above = ~is_top & ~to_below
-    # A hill begins where neither of two neighbours leads to the other.
+    # A mode begins where neither of two neighbours leads to the other.
     begins = ~to_below[..., 1:] & ~to_above[..., :-1]
-    hill = jnp.cumsum(begins, axis=-1)
-    hill = jnp.concatenate([jnp.zeros_like(hill[..., :1]), hill], axis=-1)
-    # [*shape, grid, grid]: whether two tokens lie on one hill.
-    together = hill[..., :, None] == hill[..., None, :]
+    mode = jnp.cumsum(begins, axis=-1)
+    mode = jnp.concatenate([jnp.zeros_like(mode[..., :1]), mode], axis=-1)
+    # [*shape, grid, grid]: whether two tokens are of one mode.
+    together = mode[..., :, None] == mode[..., None, :]
     mass = jax.nn.logsumexp(jnp.where(together, grid[..., None, :], -jnp.inf), axis=-1)
     return (
         log_probability.at[..., first:end].set(mass),

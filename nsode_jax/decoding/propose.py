@@ -15,9 +15,10 @@ from jaxtyping import Float
 
 from nsode_jax.data.encode import encode_trajectories
 from nsode_jax.data.vocabulary import Vocabulary
-from nsode_jax.decoding.beam_search import BeamResult, StepFn, beam_search
-from nsode_jax.decoding.grammar import TokenTable, constant_hills, soft_token
+from nsode_jax.decoding.beam_search import beam_search
+from nsode_jax.decoding.grammar import TokenTable, constant_modes, soft_token
 from nsode_jax.decoding.sampling import sample
+from nsode_jax.decoding.steps import BeamResult, StepFn
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.coupled import SCALAR
 from nsode_jax.expressions.expression import Expression, ExpressionError
@@ -49,7 +50,7 @@ class NextToken(NamedTuple):
     """What a network would write at one place of a law.
 
     Attributes:
-      token: what the law has there; a constant counts with all grid tokens of its hill.
+      token: what the law has there; a constant counts with all grid tokens of its mode.
       probability: of that.
       others: the likeliest tokens and their probabilities, best first.
     """
@@ -104,8 +105,8 @@ class Proposer:
     ) -> list[list[tuple[Expression, float]]]:
         """Candidates of each trajectory with their log-probability, best first.
 
-        A constant counts with the probability of all grid tokens of its hill
-        (`grammar.constant_hills`), whether its law comes from the beam or was drawn.
+        A constant counts with the probability of all grid tokens of its mode
+        (`grammar.constant_modes`), whether its law comes from the beam or was drawn.
 
         Args:
           trajectories: in the range the model was trained on, t from 0 to 4 at
@@ -207,7 +208,7 @@ class Proposer:
         words, mask, _ = self._encoded([(trajectory.t, trajectory.y)])
         read = _read(self.model, table, self.params, words, mask, *inputs)
         mass, is_top, lows, fractions = (np.asarray(part)[0, :length] for part in read)
-        # Of the two tokens of a constant the nearer one; they are of one hill.
+        # Of the two tokens of a constant the nearer one; they are of one mode.
         chosen = low[:length] + (fraction[:length] > 0.5)
         found = []
         for place, (log_probability, tops) in enumerate(zip(mass, is_top)):
@@ -356,7 +357,7 @@ def _sample(
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _read(model: Model, table: TokenTable, params, words, mask, low, fraction):
-    """Log-probabilities of what follows each position, tops of hills, and all soft tokens."""
+    """Log-probabilities of what follows each position, tops of modes, and all soft tokens."""
     logits = model.decode(params, model.encode(params, words, mask), low, fraction)
     log_probability = jax.nn.log_softmax(logits)
     every = jax.vmap(soft_token, in_axes=(None, 0, None), out_axes=-1)
@@ -364,4 +365,4 @@ def _read(model: Model, table: TokenTable, params, words, mask, low, fraction):
     tokens = jax.numpy.broadcast_to(
         jax.numpy.arange(table.size)[:, None, None], (table.size, *shape)
     )
-    return (*constant_hills(log_probability, table), *every(log_probability, tokens, table))
+    return (*constant_modes(log_probability, table), *every(log_probability, tokens, table))

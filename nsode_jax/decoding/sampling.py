@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from nsode_jax.decoding.beam_search import BeamResult, Cache, StepFn, decode_rows
 from nsode_jax.decoding.grammar import TokenTable
+from nsode_jax.decoding.rows import decode_rows
+from nsode_jax.decoding.steps import BeamResult, Cache, StepFn
 
 
 def keep_top_k(logits: Float[Array, "*shape vocab"], top_k: int) -> Float[Array, "*shape vocab"]:
@@ -66,7 +67,7 @@ def sample(
       top_k: tokens to draw from at most; 0 for all.
       top_p: probability to draw from, in (0, 1]; 1 for all.
       grammar: write only complete prefix expressions.
-      merge_constants: report a constant with the probability of its hill, as
+      merge_constants: report a constant with the probability of its mode, as
         `beam_search` does; what is drawn is the same.
       states: quantities of each trajectory, as for `beam_search`.
 

@@ -14,7 +14,6 @@ from nsode_jax.discovery.pipeline import (
     DiscoveryError,
     data_form,
 )
-from nsode_jax.expressions.canonical import TimeLimitExceeded
 from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.fitting.bounds import Bounds
@@ -194,7 +193,7 @@ def _in_given_units(found: Found, units: AffineView, given: Sequence[Dataset]) -
         law = found.law(i)
         try:
             laws.append(None if law is None else units.restore(law))
-        except (ExpressionError, TimeLimitExceeded):
+        except ExpressionError:
             laws.append(None)
     y0s = [
         float(y0) * units.a if math.isfinite(y0) else float(data.y[0])

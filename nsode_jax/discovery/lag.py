@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.expressions.canonical import TimeLimitExceeded
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.fitting.fit import NAMED, Fit, Origin
 from nsode_jax.fitting.trajectory_fitting import fit_trajectories
@@ -111,7 +110,7 @@ def lag_note(
         return ()
     try:
         law = units.restore(lag.fit.expression).rounded(_DIGITS)
-    except (ExpressionError, TimeLimitExceeded):
+    except ExpressionError:
         return ()
     until, later = (time_text(starts[0] + units.c * time) for time in (lag.until, lag.later))
     return (

@@ -22,7 +22,6 @@ from nsode_jax.discovery.series import read_series
 from nsode_jax.discovery.weighting import weighting
 from nsode_jax.dynamics.limits import Limits
 from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.expressions.canonical import TimeLimitExceeded
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.fitting.fit import Fit
 from nsode_jax.fitting.progress import Progress, silent
@@ -154,7 +153,7 @@ def discover(
     units = working_units(given)
     data = units.apply_to(given)
     if own:
-        asked.insert(0, GivenLaws(tuple(_in_working_units(law, units) for law in own)))
+        asked.insert(0, GivenLaws(tuple(units.inverse().restore(law) for law in own)))
     with believing(named_laws) as prior:
         noise = wide = expected_noise(data.trajectories)
         weighted = data if noise is None else data.with_noise(noise)
@@ -304,14 +303,6 @@ def sources_named(
     return asked
 
 
-def _in_working_units(law: Expression, units: AffineView) -> Expression:
-    """A law of the user's own, as sources propose theirs."""
-    try:
-        return units.inverse().restore(law)
-    except TimeLimitExceeded:
-        return units.inverse().restore(law, absorb=False)
-
-
 def _in_given_units(
     ranked: Sequence[tuple[Fit, float]], units: AffineView
 ) -> list[tuple[Fit, float]]:
@@ -322,7 +313,7 @@ def _in_given_units(
     for fit, score in ranked:
         try:
             expression = units.restore(fit.expression)
-        except (ExpressionError, TimeLimitExceeded):
+        except ExpressionError:
             continue
         y0s = tuple(y0 * units.a for y0 in fit.y0s)
         rms = fit.residual_rms * units.a

@@ -16,7 +16,8 @@ import numba
 import numpy as np
 from jaxtyping import Float
 
-from nsode_jax.dynamics.dop853 import _A, _D, _E3, _E5, FAILED, SUCCESS, TOO_MANY_STEPS
+from nsode_jax.dynamics.dop853 import FAILED, SUCCESS, TOO_MANY_STEPS
+from nsode_jax.dynamics.dop853_tableau import E3, E5, A, D
 from nsode_jax.dynamics.stack_machine import FINGERPRINT, Program, run_system
 
 _SAFETY, _MIN_FACTOR, _MAX_FACTOR, _RETRY_FACTOR = 0.9, 1 / 3, 6.0, 0.2
@@ -61,8 +62,8 @@ def _stage(k, stage, y, h, out):
         for i in range(states):
             total = 0.0
             for j in range(stage):
-                if _A[stage, j] != 0.0:
-                    total += _A[stage, j] * k[j, copy, i]
+                if A[stage, j] != 0.0:
+                    total += A[stage, j] * k[j, copy, i]
             out[copy, i] = y[copy, i] + h * total
 
 
@@ -73,8 +74,8 @@ def _relative_error(k, h, y, new, rtol, atol):
     for i in range(y.size):
         error_3, error_5 = 0.0, 0.0
         for j in range(12):
-            error_3 += _E3[j] * k[j, 0, i]
-            error_5 += _E5[j] * k[j, 0, i]
+            error_3 += E3[j] * k[j, 0, i]
+            error_5 += E5[j] * k[j, 0, i]
         scale = atol[i] + rtol * max(abs(y[i]), abs(new[i]))
         sum_3 += (error_3 / scale) ** 2
         sum_5 += (error_5 / scale) ** 2
@@ -94,10 +95,10 @@ def _fill(k, y, new, h, start, t, out):
             c2 = change - h * k[12, copy, i] - c1
             c3, c4, c5, c6 = 0.0, 0.0, 0.0, 0.0
             for j in range(16):
-                c3 += h * _D[0, j] * k[j, copy, i]
-                c4 += h * _D[1, j] * k[j, copy, i]
-                c5 += h * _D[2, j] * k[j, copy, i]
-                c6 += h * _D[3, j] * k[j, copy, i]
+                c3 += h * D[0, j] * k[j, copy, i]
+                c4 += h * D[1, j] * k[j, copy, i]
+                c5 += h * D[2, j] * k[j, copy, i]
+                c6 += h * D[3, j] * k[j, copy, i]
             for place in range(t.size):
                 x = (t[place] - start) / h
                 z = 1.0 - x
@@ -188,7 +189,7 @@ def _compile_for(machine: str):
     return integrate
 
 
-_C = _A.sum(axis=1)
+_C = A.sum(axis=1)
 """Where in a step the slopes are taken, as shares of it."""
 _integrate_all = _compile_for(FINGERPRINT)
 

@@ -6,14 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from nsode_jax.evaluation.measures import METRIC_NAMES, recovery_by_complexity, top_k
 from nsode_jax.evaluation.methods import METHODS, MOST_BEAMS
 from nsode_jax.evaluation.metrics import METRICS
 from nsode_jax.evaluation.results import Run
-from nsode_jax.evaluation.tables import (
-    METRIC_NAMES,
-    recovery_by_complexity,
-    top_k,
-)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

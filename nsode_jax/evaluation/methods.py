@@ -125,7 +125,7 @@ def _restored(view: AffineView, laws: Sequence[Expression]) -> list[Answer]:
     for law in laws:
         try:
             found.setdefault(view.restore(law, absorb=False))
-        except (ExpressionError, TimeLimitExceeded):
+        except ExpressionError:
             continue
     return [Answer(law) for law in found]
 

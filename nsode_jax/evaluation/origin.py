@@ -6,8 +6,8 @@ import collections
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from nsode_jax.evaluation.markdown import escape
 from nsode_jax.evaluation.results import Result, Run
-from nsode_jax.evaluation.tables import escape
 
 _MOST_VALUES = 12  # Of a setting that are listed,
 _MOST_ERRORS = 3  # kinds of errors shown,

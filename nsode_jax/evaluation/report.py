@@ -9,14 +9,29 @@ from __future__ import annotations
 
 import collections
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import nsode_jax
 from nsode_jax.data.bank import SkeletonBank
 from nsode_jax.data.statistics import Statistics
 from nsode_jax.evaluation.figures import draw_recovery, draw_top_k
+from nsode_jax.evaluation.markdown import Picture, bullets, escape, images, link, section
+from nsode_jax.evaluation.measures import (
+    GENERALIZATION,
+    METRIC_NAMES,
+    RECONSTRUCTION,
+    RELATIVE_COMPLEXITY,
+    Cell,
+    Recovery,
+    TopK,
+    earlier_cells,
+    odebench_cells,
+    paper_cells,
+    recovery_by_complexity,
+    result_cells,
+    top_k,
+)
 from nsode_jax.evaluation.methods import METHODS
 from nsode_jax.evaluation.metrics import METRICS
 from nsode_jax.evaluation.origin import origin
@@ -36,28 +51,15 @@ from nsode_jax.evaluation.results import (
     read_runs,
 )
 from nsode_jax.evaluation.tables import (
-    GENERALIZATION,
     INTERRUPTED,
-    METRIC_NAMES,
-    RECONSTRUCTION,
-    RELATIVE_COMPLEXITY,
-    Cell,
-    Recovery,
-    TopK,
-    earlier_cells,
-    escape,
     methods_with_results,
-    odebench_cells,
     odebench_grid,
-    paper_cells,
-    recovery_by_complexity,
-    result_cells,
     results_table,
-    top_k,
     write_csv,
 )
 from nsode_jax.evaluation.testsets import TEST_SETS
 from nsode_jax.expressions.expression import Skeleton
+from nsode_jax.results.formatting import listed
 
 __all__ = ["ReportError", "write_report"]
 
@@ -108,38 +110,6 @@ def write_report(results: str | Path, out: str | Path) -> list[Path]:
     return [report, *tables, *(out / picture.file for picture in pictures)]
 
 
-# --- Markdown -----------------------------------------------------------------
-
-
-class _Picture(NamedTuple):
-    file: str
-    name: str
-    alt: str
-
-
-def _paragraphs(heading: str, *parts: str) -> str:
-    return "\n\n".join((f"## {heading}", *filter(None, parts)))
-
-
-def _bullets(items: Iterable[str]) -> str:
-    return "\n".join(f"- {item}" for item in items)
-
-
-def _images(pictures: Iterable[_Picture]) -> str:
-    return "\n\n".join(
-        f"**{name}**\n\n![{escape(f'{name}: {alt}')}]({file})" for file, name, alt in pictures
-    )
-
-
-def _link(file: str) -> str:
-    return f"[{escape(file)}]({file})"
-
-
-def _names(labels: Sequence[str]) -> str:
-    *most, last = labels
-    return f"{', '.join(most)} and {last}" if most else last
-
-
 # --- the files beside it ------------------------------------------------------
 
 
@@ -170,31 +140,31 @@ def _write_tables(runs: Sequence[Run], out: Path) -> list[Path]:
     return [out / file for file, *_ in contents]
 
 
-def _draw_all_top_k(clean: Sequence[Run], out: Path) -> Iterator[_Picture]:
+def _draw_all_top_k(clean: Sequence[Run], out: Path) -> Iterator[Picture]:
     for method in (name for name, method in METHODS.items() if method.uses_network):
         runs = [run for run in clean if run.method == method and run.results]
         if runs:
             file = f"topk-{method.replace('+', '-')}.png"
             draw_top_k(runs).savefig(out / file)
             alt = "percentage of problems solved by the first k candidates"
-            yield _Picture(file, METHODS[method].title, alt)
+            yield Picture(file, METHODS[method].title, alt)
 
 
-def _draw_all_recovery(clean: Sequence[Run], out: Path) -> Iterator[_Picture]:
+def _draw_all_recovery(clean: Sequence[Run], out: Path) -> Iterator[Picture]:
     for name in TEST_SETS:
         runs = [run for run in clean if run.data.set == name and run.results]
         if runs:
             file = f"recovery-{name}.png"
             draw_recovery(runs).savefig(out / file)
             alt = "recovered skeletons by complexity of the true law, a panel per method"
-            yield _Picture(file, name, alt)
+            yield Picture(file, name, alt)
 
 
-def _draw_all_statistics(out: Path) -> Iterator[_Picture]:
+def _draw_all_statistics(out: Path) -> Iterator[Picture]:
     for name, what, statistics in _all_statistics():
         file = f"statistics-{name}.png"
         statistics.plot(out / file, what)
-        yield _Picture(file, name, f"{what} by complexity, and how often each operator occurs")
+        yield Picture(file, name, f"{what} by complexity, and how often each operator occurs")
 
 
 # --- the sections -------------------------------------------------------------
@@ -228,18 +198,18 @@ def _introduction(runs: Sequence[Run]) -> str:
         )
         parts.append(
             f"**Some runs are not finished.** Their numbers, marked {INTERRUPTED}, are over the "
-            f"finished problems only:\n\n{_bullets(items)}"
+            f"finished problems only:\n\n{bullets(items)}"
         )
     return "\n\n".join(parts)
 
 
 def _table_1(runs: Sequence[Run]) -> str:
-    return _paragraphs(
+    return section(
         "Results beside the paper's (its Table 1)",
         results_table(runs, [Data(name) for name in _TABLE_1_SETS]),
         f"{_resolution(_TABLE_1_SETS)} Columns marked *paper* are the paper's own numbers, of any "
         "of each method's candidates (k = 1536 for NSODE), on its machines; the seconds after the "
-        f"plus sign went into reading GPLearn's long formulas. Numbers in full: {_link(TABLE_1)}.",
+        f"plus sign went into reading GPLearn's long formulas. Numbers in full: {link(TABLE_1)}.",
     )
 
 
@@ -251,11 +221,11 @@ def _table_8(runs: Sequence[Run]) -> str:
         *(Data(name) for name in TEST_SETS if name in wanted or Data(name) in found),
         *sorted(data for data in found if not data.clean and data.set != "odebench"),
     ]
-    return _paragraphs(
+    return section(
         "All test sets (the paper's Table 8)",
         results_table(runs, shown),
         f"{_resolution(tuple(TEST_SETS))} Corrupted data of odebench stand further below. "
-        f"Numbers in full: {_link(TABLE_8)}.",
+        f"Numbers in full: {link(TABLE_8)}.",
     )
 
 
@@ -265,14 +235,14 @@ def _resolution(names: Sequence[str]) -> str:
 
 
 def _limits() -> str:
-    sizes = _names([f"{len(problems(name))} ({name})" for name in _DRAWN_SETS])
-    samples = _names([f"{sample} is a random sample of {of}" for sample, of in SAMPLES.items()])
+    sizes = listed([f"{len(problems(name))} ({name})" for name in _DRAWN_SETS])
+    samples = listed([f"{sample} is a random sample of {of}" for sample, of in SAMPLES.items()])
     missing = sum(problem.expression is None for problem in problems("classic"))
-    return _paragraphs(
+    return section(
         "How far the comparison with the paper goes",
-        _bullets(
+        bullets(
             (
-                f"{_names(_DRAWN_SETS)} have the paper's sizes, {sizes}, and are drawn by its "
+                f"{listed(_DRAWN_SETS)} have the paper's sizes, {sizes}, and are drawn by its "
                 "rules, but they are other equations: of the paper's prior, those whose skeletons "
                 "the shipped training has seen (skeletons: has never seen). Short skeletons are "
                 "more often among these than long ones. The values of iv's constants are known "
@@ -293,7 +263,7 @@ def _limits() -> str:
         ),
         "Some cells of the paper contradict its definitions, so that no measurement can "
         "reproduce them:",
-        _bullets(map(_contradiction, contradictions())),
+        bullets(map(_contradiction, contradictions())),
     )
 
 
@@ -314,14 +284,14 @@ def _odebench(runs: Sequence[Run]) -> str:
     heading = "ODEBench-1D"
     runs = [run for run in runs if run.data.set == "odebench" and run.results]
     if not runs:
-        return _paragraphs(heading, "There are no results on odebench.")
+        return section(heading, "There are no results on odebench.")
     cells = [*(cell for run in runs for cell in odebench_cells(run)), *earlier_cells()]
     corruptions = sorted({run.data[1:] for run in runs}, key=lambda pair: (pair[1], pair[0]))
     grid = functools.partial(odebench_grid, cells, corruptions)
     methods = methods_with_results(runs)
     earlier = [row.method for row in EARLIER_ODEBENCH]
     shortest, longest = EARLIER_OPERON_COMPLEXITY
-    return _paragraphs(
+    return section(
         heading,
         "23 equations from two initial values each, by the benchmark's protocol: the law is "
         "found from the corrupted trajectory of one initial value. Percentage of the problems "
@@ -336,33 +306,33 @@ def _odebench(runs: Sequence[Run]) -> str:
         "Skeleton recovered by the first candidate (percent) / its complexity as a multiple of "
         "the true law's (median over the problems with a candidate):",
         grid(methods, "skeleton", RELATIVE_COMPLEXITY),
-        f"{_resolution(['odebench'])} Numbers in full: {_link(ODEBENCH)}.",
+        f"{_resolution(['odebench'])} Numbers in full: {link(ODEBENCH)}.",
     )
 
 
-def _top_k(pictures: Sequence[_Picture]) -> str:
+def _top_k(pictures: Sequence[Picture]) -> str:
     heading = "Top-k (the paper's figure 2)"
     if not pictures:
-        return _paragraphs(heading, "There are no results of NSODE on clean data.")
-    return _paragraphs(
+        return section(heading, "There are no results of NSODE on clean data.")
+    return section(
         heading,
         "Percentage of problems that one of the first k candidates solves, up to k = 1536, on "
         "clean data.",
-        _images(pictures),
-        f"Where the curves rise: {_link(TOP_K)}.",
+        images(pictures),
+        f"Where the curves rise: {link(TOP_K)}.",
     )
 
 
-def _recovery(pictures: Sequence[_Picture]) -> str:
+def _recovery(pictures: Sequence[Picture]) -> str:
     heading = "Recovery by complexity (the paper's figures 3 and 6 to 9)"
     if not pictures:
-        return _paragraphs(heading, "There are no results on clean data.")
-    return _paragraphs(
+        return section(heading, "There are no results on clean data.")
+    return section(
         heading,
         "Skeletons recovered among the finished problems of each complexity, on clean data. Laws "
         "that our operators cannot express have no complexity and no bar.",
-        _images(pictures),
-        f"Numbers in full: {_link(RECOVERY)}.",
+        images(pictures),
+        f"Numbers in full: {link(RECOVERY)}.",
     )
 
 
@@ -393,14 +363,14 @@ def _statistics_records() -> Iterator[tuple[str, str, str, int]]:
                 yield name, quantity, value, count
 
 
-def _statistics(pictures: Sequence[_Picture]) -> str:
-    return _paragraphs(
+def _statistics(pictures: Sequence[Picture]) -> str:
+    return section(
         "What the test sets hold (the paper's figure 5)",
         "Complexity (operators, variables and constants) and operators of the true laws, for "
         "each test set; *bank* are the skeletons that ship with the package, "
         "from which training examples are made.",
-        _images(pictures),
-        f"Numbers in full: {_link(STATISTICS)}.",
+        images(pictures),
+        f"Numbers in full: {link(STATISTICS)}.",
     )
 
 
@@ -410,9 +380,9 @@ def _statistics(pictures: Sequence[_Picture]) -> str:
 def _measured(runs: Sequence[Run]) -> str:
     methods = methods_with_results(runs)
     parts = [
-        f"### {METHODS[method].title}\n\n{_bullets(origin(runs, method))}" for method in methods
+        f"### {METHODS[method].title}\n\n{bullets(origin(runs, method))}" for method in methods
     ]
-    return _paragraphs(
+    return section(
         "How it was measured",
         "As the result files say; behind each of several values, in brackets, the number of "
         "problems it was used for.",

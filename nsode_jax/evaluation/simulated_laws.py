@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from nsode_jax.dynamics import dop853
 from nsode_jax.dynamics.stack_machine import Program
-from nsode_jax.expressions.canonical import TimeLimitExceeded, canonicalize
+from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.expressions.operators import (
     CONSTANT,
@@ -115,7 +115,7 @@ def _random_law(operators: OperatorModel, rng: np.random.Generator) -> Expressio
         return None
     try:
         return canonicalize(Expression(tuple(_with_number(token, rng) for token in form)))
-    except (ExpressionError, TimeLimitExceeded):
+    except ExpressionError:
         return None
 
 
@@ -157,6 +157,6 @@ def _observed(
         told = AffineView(0.0, time, 0.0, value).restore(law)
         if form_of(told) != form_of(law):  # Of an angle the unit is not arbitrary.
             value, told = 1.0, AffineView(0.0, time, 0.0, 1.0).restore(law)
-    except (ExpressionError, TimeLimitExceeded):
+    except ExpressionError:
         return None
     return t * time, y * value, told

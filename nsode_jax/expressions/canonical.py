@@ -163,9 +163,12 @@ def _number(expression: sympy.Expr) -> float:
     if expression.has(sympy.I, sympy.zoo, sympy.nan, sympy.oo, -sympy.oo):
         raise NotRepresentable(f"not a finite real number: {expression}")
     try:
-        return checked_number(float(expression))
+        value = checked_number(float(expression))
     except (TypeError, OverflowError) as error:
         raise NotRepresentable(f"not a real number: {expression}") from error
+    if value == 0.0 and expression.is_zero is False:
+        raise NotRepresentable(f"a number too small to be held: {expression}")
+    return value
 
 
 def is_trivial(skeleton: Skeleton) -> bool:

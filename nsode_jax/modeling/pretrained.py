@@ -20,7 +20,8 @@ import numpy as np
 from flax import traverse_util
 
 from nsode_jax.data.vocabulary import Vocabulary
-from nsode_jax.modeling.transformer import Model, ModelConfig, Params
+from nsode_jax.modeling.config import ModelConfig
+from nsode_jax.modeling.transformer import Model, Params
 from nsode_jax.system.files import write_atomically
 
 SCHEMA_VERSION = 1

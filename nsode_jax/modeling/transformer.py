@@ -9,209 +9,25 @@ is the interpolation of their embeddings.
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import nnx
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from nsode_jax.data.bits import BITS, words_to_bits
-from nsode_jax.data.encode import ExampleFormat
-from nsode_jax.data.vocabulary import Vocabulary
-from nsode_jax.modeling.attention import attention, cached_attention
+from nsode_jax.modeling.config import ModelConfig
+from nsode_jax.modeling.layers import Block, KeysValues, Linear
 
 Params = dict
 """Parameters as a plain nested dictionary of arrays."""
-
-KeysValues = tuple[Array, Array]
-"""Keys and values of one layer's attention."""
 
 Cache = tuple[KeysValues, ...]
 """Keys and values of the decoder's self-attention [length, batch*beams, width], by layer."""
 
 Memory = tuple[tuple[KeysValues, ...], Bool[Array, "batch patches"]]
 """Cross-attention keys and values [batch, patches, heads, head], and which patches count."""
-
-
-@dataclasses.dataclass(frozen=True)
-class ModelConfig:
-    """Sizes of the network. The defaults are the paper's (appendix B.3).
-
-    Attributes:
-      num_points: most points of a trajectory the encoder reads.
-      patch_size: points read as one encoder token; divides num_points.
-      max_length: most positions of a target, end token included.
-      layers: of the encoder, and as many of the decoder.
-      heads: attention heads; divides width.
-      width: embedding dimension.
-      hidden_width: of the feed-forward layers.
-      norm: `pre` or `post`: layer normalization before or after each sublayer.
-      derivative_channel: also read the bits of a finite-difference dy/dt.
-      vocabulary_size: tokens of the decoder.
-      num_states: most quantities that the encoder reads.
-      dtype: of activations, `float32` or `bfloat16`; parameters are float32.
-      remat: compute the activations of a block again for its gradient instead of
-        keeping them: less memory, about a third more time, the same result.
-    """
-
-    num_points: int = 1024
-    patch_size: int = 1
-    max_length: int = 64
-    layers: int = 6
-    heads: int = 16
-    width: int = 512
-    hidden_width: int = 2048
-    norm: str = "post"
-    derivative_channel: bool = False
-    vocabulary_size: int = Vocabulary().size
-    num_states: int = 1
-    dtype: str = "float32"
-    remat: bool = False
-
-    def __post_init__(self):
-        if self.num_points % self.patch_size:
-            raise ValueError(
-                f"patch_size {self.patch_size} does not divide num_points {self.num_points}"
-            )
-        if self.width % self.heads:
-            raise ValueError(f"heads {self.heads} does not divide width {self.width}")
-        if self.norm not in ("pre", "post"):
-            raise ValueError(f"norm must be 'pre' or 'post', got {self.norm!r}")
-        if self.dtype not in ("float32", "bfloat16"):
-            raise ValueError(f"dtype must be 'float32' or 'bfloat16', got {self.dtype!r}")
-
-    @property
-    def channels(self) -> int:
-        """Numbers read per point: t, every quantity and perhaps its dy/dt."""
-        return self.example_format.channels
-
-    @property
-    def example_format(self) -> ExampleFormat:
-        """Shapes of the examples that the model reads."""
-        return ExampleFormat(
-            self.num_points, self.max_length, self.derivative_channel, self.num_states
-        )
-
-    @property
-    def num_patches(self) -> int:
-        """Encoder tokens of a full trajectory."""
-        return self.num_points // self.patch_size
-
-
-class Linear(nnx.Linear):
-    """A linear layer as one product of two matrices; on CPUs a step is 10% faster for it."""
-
-    def __call__(self, x: Float[Array, "*lead inputs"]) -> Float[Array, "*lead outputs"]:
-        rows = super().__call__(x.reshape(-1, x.shape[-1]))
-        return rows.reshape(*x.shape[:-1], -1)
-
-
-class Attention(nnx.Module):
-    """Multi-head attention, with its projections apart so that keys can be cached."""
-
-    def __init__(self, config: ModelConfig, rngs: nnx.Rngs):
-        def linear() -> Linear:
-            return Linear(config.width, config.width, dtype=config.dtype, rngs=rngs)
-
-        self.query, self.key, self.value, self.out = linear(), linear(), linear(), linear()
-        self.heads = config.heads
-
-    def split(self, x: Float[Array, "*lead width"]) -> Float[Array, "*lead heads head"]:
-        """The heads' shares of a projection."""
-        return x.reshape(*x.shape[:-1], self.heads, -1)
-
-    def keys_values(
-        self, x: Float[Array, "*lead width"]
-    ) -> tuple[Float[Array, "*lead heads head"], Float[Array, "*lead heads head"]]:
-        """Keys and values of inputs."""
-        return self.split(self.key(x)), self.split(self.value(x))
-
-    def attend(
-        self,
-        x: Float[Array, "batch queries width"],
-        keys: Float[Array, "batch keys heads head"],
-        values: Float[Array, "batch keys heads head"],
-        mask: Bool[Array | np.ndarray, "#batch 1 #queries keys"],
-    ) -> Float[Array, "batch queries width"]:
-        """Attention of inputs to given keys, where the mask is true."""
-        attended = attention(self.split(self.query(x)), keys, values, mask)
-        return self.out(attended.reshape(x.shape))
-
-
-class Block(nnx.Module):
-    """Self-attention, cross-attention in the decoder, and a feed-forward layer."""
-
-    def __init__(self, config: ModelConfig, rngs: nnx.Rngs, *, decoder: bool):
-        def norm() -> nnx.LayerNorm:
-            return nnx.LayerNorm(config.width, dtype=config.dtype, rngs=rngs)
-
-        self.self_attention, self.self_norm = Attention(config, rngs), norm()
-        if decoder:
-            self.cross_attention, self.cross_norm = Attention(config, rngs), norm()
-        self.up = Linear(config.width, config.hidden_width, dtype=config.dtype, rngs=rngs)
-        self.down = Linear(config.hidden_width, config.width, dtype=config.dtype, rngs=rngs)
-        self.feed_forward_norm = norm()
-        self.pre_norm = config.norm == "pre"
-
-    def _residual(self, x, norm, sublayer):
-        return x + sublayer(norm(x)) if self.pre_norm else norm(x + sublayer(x))
-
-    def _feed_forward(self, x):
-        return self.down(nnx.gelu(self.up(x)))
-
-    def __call__(
-        self,
-        x: Float[Array, "batch length width"],
-        mask: Bool[Array, "#batch 1 #length length"],
-        memory: KeysValues | None = None,
-        memory_mask: Bool[Array, "batch 1 1 patches"] | None = None,
-    ) -> Float[Array, "batch length width"]:
-        """All positions at once."""
-        attention = self.self_attention
-        x = self._residual(
-            x, self.self_norm, lambda h: attention.attend(h, *attention.keys_values(h), mask)
-        )
-        if memory is not None and memory_mask is not None:
-            x = self._residual(
-                x,
-                self.cross_norm,
-                lambda h: self.cross_attention.attend(h, *memory, memory_mask),
-            )
-        return self._residual(x, self.feed_forward_norm, self._feed_forward)
-
-    def step(
-        self,
-        x: Float[Array, "batch beams width"],
-        cache: KeysValues,
-        source: Int[Array, "length rows"],
-        position: Int[Array, ""],
-        memory: KeysValues,
-        memory_mask: Bool[Array, "batch 1 1 patches"],
-    ) -> tuple[Float[Array, "batch beams width"], KeysValues]:
-        """One new position of every beam; beams share the memory of their trajectory."""
-        attention = self.self_attention
-
-        def self_attend(h):
-            nonlocal cache
-            rows = h.reshape(-1, h.shape[-1])
-            keys, values = cache
-            write = functools.partial(jax.lax.dynamic_update_index_in_dim, axis=0)
-            keys = write(keys, attention.key(rows), position)
-            values = write(values, attention.value(rows), position)
-            cache = keys, values
-            query = attention.split(attention.query(rows))
-            attended = cached_attention(query, keys, values, source, position)
-            return attention.out(attended.reshape(h.shape))
-
-        x = self._residual(x, self.self_norm, self_attend)
-        x = self._residual(
-            x, self.cross_norm, lambda h: self.cross_attention.attend(h, *memory, memory_mask)
-        )
-        return self._residual(x, self.feed_forward_norm, self._feed_forward), cache
 
 
 class Transformer(nnx.Module):

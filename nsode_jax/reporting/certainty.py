@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.constants import structure
 from nsode_jax.expressions.expression import ExpressionError
-from nsode_jax.results.formatting import probability_text
+from nsode_jax.results.formatting import listed, probability_text
 from nsode_jax.results.own_constants import FormCandidate, FormResult
 from nsode_jax.results.result import Candidate, Result
 from nsode_jax.results.system_result import SystemCandidate, SystemResult
@@ -45,7 +45,7 @@ def certainty_text(result: Result | SystemResult | FormResult) -> str:
     rivals = sum(other >= _RIVAL * first for other in others)
     considered = sum(other >= _CONSIDERED for other in others)
     alike = [r for r in next(iter(forms.values())) if probabilities[r - 1] >= _CONSIDERED]
-    which = f" (laws {_listed(alike)})" if len(alike) > 1 else ""
+    which = f" (laws {listed(alike)})" if len(alike) > 1 else ""
     parts = [f"{probability_text(first)} that the first form{which} is right"]
     if considered:
         several = f"one of {considered} others" if considered > 1 else "the other one"
@@ -73,11 +73,3 @@ def _form(candidate: Candidate | SystemCandidate | FormCandidate) -> Hashable:
                 general = [with_coefficients(canonicalize(law)) for law in candidate.laws]
                 return tuple((structure(law), law.skeleton.signs) for law in general)
     return id(candidate)
-
-
-def _listed(ranks: Sequence[int]) -> str:
-    *most, last = map(str, ranks)
-    return f"{', '.join(most)} and {last}"
-
-
-__all__ = ["certainty_text"]

@@ -60,14 +60,14 @@ Block = Heading | Paragraph | Bullets | Code | Formula | Table | Picture
 # --- Markdown ----------------------------------------------------------------
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Text that Markdown shows as it is."""
     return re.sub(r"([\\`*_\[\]|<>~$#&])", r"\\\1", text)
 
 
 def to_markdown(title: str, blocks: Sequence[Block]) -> str:
     """The document in Markdown, with formulas between `$$` and tables with bars."""
-    return f"# {_plain(title)}\n\n{blocks_to_markdown(blocks)}\n"
+    return f"# {plain(title)}\n\n{blocks_to_markdown(blocks)}\n"
 
 
 def blocks_to_markdown(blocks: Sequence[Block]) -> str:
@@ -78,11 +78,11 @@ def blocks_to_markdown(blocks: Sequence[Block]) -> str:
 def _block_to_markdown(block: Block) -> str:
     match block:
         case Heading(text):
-            return f"## {_plain(text)}"
+            return f"## {plain(text)}"
         case Paragraph(text):
-            return _plain(text)
+            return plain(text)
         case Bullets(items):
-            return "\n".join(f"- {_plain(item)}" for item in items)
+            return "\n".join(f"- {plain(item)}" for item in items)
         case Code(text):
             return f"```\n{text}\n```"
         case Formula(latex=latex):
@@ -90,14 +90,14 @@ def _block_to_markdown(block: Block) -> str:
         case Table():
             return _table_to_markdown(block)
         case Picture():
-            return f"![{_plain(block.alt)}]({block.file})\n\n*{_plain(block.caption)}*"
+            return f"![{plain(block.alt)}]({block.file})\n\n*{plain(block.caption)}*"
 
 
 def _table_to_markdown(table: Table) -> str:
-    lines = [[_plain(name) for name in table.header]]
+    lines = [[plain(name) for name in table.header]]
     lines.append(["---:"] * (len(table.header) - table.code) + [":---"] * table.code)
     for row in table.rows:
-        cells = [_plain(cell) for cell in row]
+        cells = [plain(cell) for cell in row]
         lines.append([*cells[:-1], f"`{row[-1]}`"] if table.code else cells)
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

@@ -36,7 +36,7 @@ from nsode_jax.reporting.pictures import (
 from nsode_jax.results.analysis import finite, fixed_points, grid, limits, residuals, slopes
 from nsode_jax.results.formatting import r2_text
 from nsode_jax.results.result import Candidate, Result
-from nsode_jax.results.uncertainty import CONFIDENCE
+from nsode_jax.results.uncertainty import QUANTILE
 
 _VISIBLE = 0.01  # Share of the panel's height from which a band is more than the line.
 _MOST_LABELS, _LONGEST_LABEL = 6, 42
@@ -175,7 +175,7 @@ def _draw_band(
     inside: Bool[np.ndarray, " grid"],
 ) -> None:
     """The 95% band of f, unless it is wider than f is large: then it says nothing."""
-    half = finite(CONFIDENCE * error)
+    half = finite(QUANTILE * error)
     known = inside & np.isfinite(half)
     if not known.any() or np.median(half[known]) > np.abs(f[inside]).max():
         return

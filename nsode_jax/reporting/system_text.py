@@ -17,7 +17,7 @@ from nsode_jax.reporting.documents import (
 )
 from nsode_jax.results.formatting import probability_text, r2_text, time_text, value_with_error
 from nsode_jax.results.system_analysis import find_fixed_points, fixed_point_text
-from nsode_jax.results.system_result import DIGITS, SystemCandidate, SystemResult
+from nsode_jax.results.system_result import SystemCandidate, SystemResult
 
 _SHOWN = 5
 """Candidates in the text of a result."""
@@ -127,11 +127,11 @@ def constants_as_shown(best: SystemCandidate) -> list[list[Constant]]:
     numbers = zip(best.constants, best.standard_errors, best.confidence_intervals, strict=True)
     rest = iter([Constant(value, error, *interval) for value, error, interval in numbers])
     found = []
-    for law, rounded in zip(best.laws, best.rounded(DIGITS), strict=True):
+    for law, rounded in zip(best.laws, best.rounded(), strict=True):
         shown = [abs(constant) for constant in rounded.constants]
 
         def place(constant: Constant, shown: list[float] = shown) -> int:
-            value = abs(float(f"{constant.value:.{DIGITS}g}"))
+            value = abs(float(f"{constant.value:.{best.digits}g}"))
             return shown.index(value) if value in shown else len(shown)
 
         found.append(sorted((next(rest) for _ in law.constants), key=place))

@@ -74,3 +74,9 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
         "  ".join([*(cell.rjust(width) for cell, width in zip(row, widths)), row[-1]])
         for row in rows
     ]
+
+
+def listed(items: Sequence[object]) -> str:
+    """At least one item, as people list them: "1, 3 and 4"."""
+    *most, last = map(str, items)
+    return f"{', '.join(most)} and {last}" if most else last

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 import numpy as np
+from jaxtyping import Float
 
 from nsode_jax.observed.dataset import Dataset
 from nsode_jax.observed.observations import Observations
@@ -31,7 +32,11 @@ def chosen(found: Found, place: int) -> Found:
     return dataclasses.replace(found, candidates=(first, *others))
 
 
-def moved_law(result: Result, constants: Sequence[float], y0: float | None = None) -> Result:
+def moved_law(
+    result: Result,
+    constants: Sequence[float] | Float[np.ndarray, " constants"],
+    y0: float | None = None,
+) -> Result:
     """The result whose best law has other constants.
 
     Args:
@@ -61,7 +66,9 @@ def moved_law(result: Result, constants: Sequence[float], y0: float | None = Non
     return dataclasses.replace(moved, candidates=(measured, *result.candidates[1:]))
 
 
-def moved_system(found: SystemResult, constants: Sequence[float]) -> SystemResult:
+def moved_system(
+    found: SystemResult, constants: Sequence[float] | Float[np.ndarray, " constants"]
+) -> SystemResult:
     """The same of a system, whose constants stand one law after the other."""
     best = found.best
     draft = dataclasses.replace(

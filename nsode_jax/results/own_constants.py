@@ -17,12 +17,12 @@ from nsode_jax.fitting.bounds import Bounds
 from nsode_jax.results import prediction
 from nsode_jax.results.formatting import aligned, probability_text, r2_text, value_with_error
 from nsode_jax.results.source import program_of_series
+from nsode_jax.results.uncertainty import CONFIDENCE
 from nsode_jax.selection.named_formula import NamedFormula
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_CONFIDENCE = 0.95
 _EQUAL = 0.01
 """Probability of a scatter as wide as seen, below which constants are not called equal."""
 
@@ -134,7 +134,7 @@ class FormCandidate:
 
         If the form is right. They end where constants may not be.
         """
-        quantile = scipy.stats.t.ppf((1 + _CONFIDENCE) / 2, np.maximum(self.freedom, 1))
+        quantile = scipy.stats.t.ppf((1 + CONFIDENCE) / 2, np.maximum(self.freedom, 1))
         half = quantile[:, None] * self.standard_errors
         ends = np.stack([self.constants - half, self.constants + half], axis=-1)
         if self.bounds is None:

@@ -3,7 +3,8 @@
 One constant after the other, rounding to the second digit of the standard error would
 do. But errors of several constants may cancel in the fit and not in their rounding:
 `8.38*y - 0.001955*y**2 - 8980` can be far from what fits. So digits are added to all
-of them until the solution stays where it was.
+of them until the solution stays where it was; those of systems until they stay within
+their joint errors.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from jaxtyping import Float
 
 from nsode_jax.dynamics import dop853
 from nsode_jax.dynamics.stack_machine import Program
@@ -23,6 +25,9 @@ SHARE = 0.1
 
 NEGLIGIBLE = 1e-5
 """Residuals below this share of the spread of the solution count as that share."""
+
+SEEN = 1e-3
+"""Share of the spread of the data of a system that a solution may be off unseen."""
 
 FEWEST_DIGITS, USUAL_DIGITS, MOST_DIGITS, UNCERTAIN_DIGITS = 2, 6, 12, 4
 """Significant digits of a constant: at least; by its error alone; at most; and without
@@ -81,6 +86,40 @@ def rounded_constants(
         # A digit more brings the solution ten times nearer.
         more += max(1, math.floor(math.log10(miss / tolerance))) if math.isfinite(miss) else 1
     return rounded(min(more, most))
+
+
+def digits_together(
+    constants: Sequence[float],
+    covariance: Float[np.ndarray, "constants constants"] | None,
+    noise: float,
+) -> int:
+    """Significant digits in which the constants of a system give what they were fitted to.
+
+    Rounded to so many, all of them together move by less than their errors: where errors
+    of several cancel, so do what the rounding of each one changes, or they have more digits.
+
+    Args:
+      constants: of all laws.
+      covariance: of these; None where it is not known.
+      noise: what the fit leaves over, as a share of the spread of the data; less than
+        `SEEN` counts as that.
+
+    Returns:
+      At least `UNCERTAIN_DIGITS`, at most `MOST_DIGITS`.
+    """
+    if covariance is None or not np.isfinite(covariance).all() or noise <= 0.0:
+        return UNCERTAIN_DIGITS
+    errors = np.sqrt(np.diag(covariance))
+    fitted = errors > 0.0
+    errors = errors[fitted]
+    correlation = covariance[np.ix_(fitted, fitted)] / np.outer(errors, errors)
+    information = np.linalg.pinv(correlation, rcond=1e-12, hermitian=True)
+    values, scale = np.array(constants)[fitted], errors * max(1.0, SEEN / noise)
+    for digits in range(UNCERTAIN_DIGITS, MOST_DIGITS):
+        moved = (np.array([float(f"{value:.{digits}g}") for value in values]) - values) / scale
+        if moved @ information @ moved <= 1.0:
+            return digits
+    return MOST_DIGITS
 
 
 def _solutions(expression: Expression, y0s: Sequence[float], spans: Sequence[float]) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
+from numpy.typing import ArrayLike
 
 from nsode_jax.results.callables import BACKENDS, evaluate_jax
 from nsode_jax.results.source import program
@@ -32,8 +33,8 @@ def to_callable(candidate: SystemCandidate, backend: str = "numpy") -> Callable[
         return lambda y, u=None, t=None: _evaluate_jax(candidate, own, y, u, t)
 
     def f(
-        y: Float[np.ndarray, "... states"],
-        u: Float[np.ndarray, "... inputs"] | None = None,
+        y: ArrayLike,
+        u: ArrayLike | None = None,
         t: Float[np.ndarray, "..."] | float | None = None,
     ) -> Float[np.ndarray, "... states"]:
         y = np.asarray(y, np.float64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import re
 from collections.abc import Sequence
@@ -16,13 +17,11 @@ from nsode_jax.dynamics.system import System, integrate, measured_inputs
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.observed.observations import Run
 from nsode_jax.results.formatting import probability_text
+from nsode_jax.results.rounding import digits_together
 from nsode_jax.results.uncertainty import confidence_intervals
 
 if TYPE_CHECKING:
     import sympy
-
-DIGITS = 4
-"""Significant ones of the constants in laws as they are shown."""
 
 _TOLERANCE = 1e-9
 
@@ -120,25 +119,31 @@ class SystemCandidate:
             return tuple(f"d²{name}/dt²" for name in names)
         return tuple(f"d{name}/dt" for name in names)
 
-    def rounded(self, digits: int = DIGITS) -> tuple[Expression, ...]:
-        """The laws for display, constants to so many digits."""
-        return tuple(law.rounded(digits) for law in self.laws)
+    @functools.cached_property
+    def digits(self) -> int:
+        """Significant ones of constants with which the printed laws are the fitted ones."""
+        noise = math.sqrt(max(1.0 - min(self.r2s, default=1.0), 0.0))
+        return digits_together(self.constants, self.covariance, noise)
 
-    def latex(self, digits: int = DIGITS) -> str:
-        """The system in LaTeX, as an `aligned` environment."""
+    def rounded(self, digits: int | None = None) -> tuple[Expression, ...]:
+        """The laws for display, constants in `digits`, or to so many."""
+        return tuple(law.rounded(digits or self.digits) for law in self.laws)
+
+    def latex(self, digits: int | None = None) -> str:
+        """The system in LaTeX, as an `aligned` environment; constants as in `rounded`."""
         rows = [f"{left} &= {right}" for left, right in self.latex_rows(digits)]
         return r"\begin{aligned}" + r" \\ ".join(rows) + r"\end{aligned}"
 
-    def latex_rows(self, digits: int = DIGITS) -> list[tuple[str, str]]:
+    def latex_rows(self, digits: int | None = None) -> list[tuple[str, str]]:
         """Both sides of each equation in LaTeX."""
-        rows = []
+        rows, shown = [], digits or self.digits
         for name, law in zip(self.system.observed, self.laws, strict=True):
             symbol = _latex_name(name)
             if self.system.order == 2:
                 left = rf"\frac{{d^2{symbol}}}{{dt^2}}"
             else:
                 left = rf"\frac{{d{symbol}}}{{dt}}"
-            right = law.rounded(digits).latex(digits)
+            right = law.rounded(shown).latex(shown)
             # Factors by mere juxtaposition would be one word.
             rows.append((left, re.sub(r"(?<=[A-Za-z}]) (?=\\mathrm|[A-Za-z])", r" \\, ", right)))
         return rows

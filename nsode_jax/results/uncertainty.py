@@ -14,8 +14,10 @@ from nsode_jax.expressions.expression import Expression
 if TYPE_CHECKING:
     import pandas as pd
 
-CONFIDENCE = 1.96
-"""Standard errors on either side of a value that make its 95% interval."""
+CONFIDENCE = 0.95
+"""How probably an interval holds the true value, wherever there are intervals."""
+QUANTILE = 1.959963984540054
+"""Of the normal distribution: standard errors on either side of a value that make its interval."""
 
 
 def standard_errors(
@@ -32,7 +34,7 @@ def confidence_intervals(
     errors: Sequence[float] | Float[np.ndarray, " constants"],
 ) -> tuple[tuple[float, float], ...]:
     """(low, high) around each value that hold the true one with 95% probability."""
-    return tuple((v - CONFIDENCE * e, v + CONFIDENCE * e) for v, e in zip(values, errors))
+    return tuple((v - QUANTILE * e, v + QUANTILE * e) for v, e in zip(values, errors))
 
 
 def rate_standard_error(

@@ -138,11 +138,15 @@ def _from_clipboard() -> str:
     try:
         text = clipboard.clipboard_get() or ""
     except Exception as error:  # Each system has its own.
-        reason = " ".join(str(error).split())[:200].rstrip(".")
-        raise TrajectoryError(f"The clipboard cannot be read: {reason}.") from None
+        raise TrajectoryError(f"The clipboard cannot be read: {_reason(error)}.") from None
     if not text.strip():
         raise TrajectoryError("The clipboard is empty.")
     return text
+
+
+def _reason(error: Exception) -> str:
+    """What another package says of a failure, short and in one line."""
+    return " ".join(str(error).split())[:200].rstrip(".")
 
 
 def _from_frame(raw: bytes, suffix: str, shown: str) -> Sheet:
@@ -162,8 +166,7 @@ def _from_frame(raw: bytes, suffix: str, shown: str) -> Sheet:
             f"install it: pip install {package}."
         ) from None
     except Exception as error:  # pyarrow and tables have many.
-        reason = " ".join(str(error).split())[:200].rstrip(".")
-        raise TrajectoryError(f"{shown} cannot be read as {what}: {reason}.") from None
+        raise TrajectoryError(f"{shown} cannot be read as {what}: {_reason(error)}.") from None
     if frame.index.dtype.kind in "mM" or (frame.index.name and frame.index.dtype.kind in "iuf"):
         frame = frame.reset_index()  # pandas likes to keep times as row names.
     names = [" ".join(str(name).split()) for name in frame.columns]
@@ -224,9 +227,8 @@ def _from_spreadsheet(raw: bytes, suffix: str, shown: str) -> tuple[Sheet, list[
             f"{shown} is an {what} file; reading it needs the extra `excel`: "
             "pip install 'nsode_jax[excel]'."
         ) from None
-    except Exception as error:
-        reason = " ".join(str(error).split())[:200].rstrip(".")
-        raise TrajectoryError(f"{shown} cannot be read as {what}: {reason}.") from None
+    except Exception as error:  # Of zip files, XML and what the engines make of them.
+        raise TrajectoryError(f"{shown} cannot be read as {what}: {_reason(error)}.") from None
     filled = {name: frame for name, frame in sheets.items() if frame.notna().any(axis=None)}
     if not filled:
         raise TrajectoryError(f"{shown} is empty.")

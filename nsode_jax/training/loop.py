@@ -20,16 +20,16 @@ from nsode_jax.data.generate import GenerationConfig
 from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.dynamics.corrupt import CorruptionConfig
 from nsode_jax.modeling.checkpoints import TrainingCheckpoints
+from nsode_jax.modeling.config import ModelConfig
 from nsode_jax.modeling.pretrained import export
-from nsode_jax.modeling.transformer import Model, ModelConfig, Params
+from nsode_jax.modeling.transformer import Model, Params
 from nsode_jax.training.config import TrainingConfig
 from nsode_jax.training.inputs import Inputs
 from nsode_jax.training.interrupt import Interrupt
 from nsode_jax.training.like_length import Positioned
-from nsode_jax.training.logging import ProgressLine, RunLogger
+from nsode_jax.training.monitor import Monitor
 from nsode_jax.training.parallel import on_each_device, replicate, shard, unreplicate
 from nsode_jax.training.run_config import changes, pretrained_params, write_config
-from nsode_jax.training.speed import Speed, peak_flops, peak_memory
 from nsode_jax.training.step import Metrics, TrainState, init_state, make_train_step
 from nsode_jax.training.validation import BestValidation, make_validation_step, validate
 
@@ -114,13 +114,7 @@ def train_to_end(
     start = time.monotonic()
     workdir = Path(workdir)
     workdir.mkdir(parents=True, exist_ok=True)
-    devices = jax.device_count() * config.accumulate
-    if config.batch_size % devices:
-        raise ValueError(
-            f"{jax.device_count()} devices that accumulate {config.accumulate} parts "
-            f"do not divide a batch of {config.batch_size}; set training.batch_size to a multiple "
-            f"of {devices}"
-        )
+    _check_batch_size(config)
     first = jax.process_index() == 0
     vocabulary, model = Vocabulary.of(generation.system), Model(model_config)
     with contextlib.ExitStack() as stack:
@@ -154,12 +148,8 @@ def train_to_end(
         step, state, record = _begin(checkpoints, sections, model, data, workdir)
         if first:
             write_config(workdir, sections)
-            logger = RunLogger(workdir, step)
-            stack.callback(logger.close)
-            progress = ProgressLine(config.steps, config.batch_size, config.max_seconds)
-            peak = peak_flops(model_config.dtype) * jax.process_count()
-            speed = Speed(model_config, config.batch_size, peak)
-
+        monitor = Monitor(workdir, config, model_config, step, record.samples_before)
+        stack.callback(monitor.close)
         train_step = make_train_step(model, config, vocabulary)
         validation_step = make_validation_step(model, vocabulary)
         state = replicate(state)
@@ -173,14 +163,7 @@ def train_to_end(
         def look(step: int, metrics: Metrics, length: int) -> Stop:
             """Reads the metrics of a step. Returns whether to stop after it."""
             read = unreplicate(metrics)  # Waits for the end of the step.
-            if first:
-                speed.stepped(length)
-            if first and step % config.log_every == 0:
-                values = {k: float(v) for k, v in read.items() if k != "wish"}
-                values["samples_seen"] = record.samples_before + step * config.batch_size
-                values |= speed.report() | peak_memory()
-                progress.show(step, values)
-                logger.write(step, "train", values)
+            monitor.stepped(step, read, length)
             if read["skipped_in_a_row"] >= config.max_skipped:
                 return Stop.SKIPPED
             return Stop(int(read["wish"]))
@@ -195,9 +178,8 @@ def train_to_end(
             asked = time.perf_counter()
             batch = shard(next(data))
             # It held the devices up only if they have finished the step before.
-            idle = unread is None or unread[1]["loss"].is_ready()
-            if first and idle:
-                speed.waited(time.perf_counter() - asked)
+            if unread is None or unread[1]["loss"].is_ready():
+                monitor.waited(time.perf_counter() - asked)
             state, metrics = train_step(state, batch, on_each_device(own_wish()))
             step += 1
             # Metrics are read when the next step has been dispatched, so that reading
@@ -222,9 +204,7 @@ def train_to_end(
                 some = inputs.validation(config.seed, config.validation_batches)
                 record.validation = validate(validation_step, state.inference_params, some)
                 best = record.best.update(step, record.validation["loss"])
-                if first:
-                    logger.write(step, "validation", record.validation)
-                    print(f"validation at {step}: {_text(record.validation)}", flush=True)
+                monitor.validated(step, record.validation)
                 stop = stop or finished()
             if stop or best or saves:
                 on_host = unreplicate(state)
@@ -236,8 +216,7 @@ def train_to_end(
                     _export(workdir / "weights", *weights, card)
                 saved = _to_json(record, on_host, data)
                 checkpoints.save(step, on_host, saved, best_step=record.best.step)
-            if first:
-                speed.paused(time.perf_counter() - paused)
+            monitor.paused(time.perf_counter() - paused)
 
     if stop is Stop.SKIPPED:
         raise FloatingPointError(
@@ -248,6 +227,16 @@ def train_to_end(
     if first:
         print(_farewell(stop, step, interrupt, config, record), flush=True)
     return End(stop, record.validation)
+
+
+def _check_batch_size(config: TrainingConfig) -> None:
+    parts = jax.device_count() * config.accumulate
+    if config.batch_size % parts:
+        raise ValueError(
+            f"{jax.device_count()} devices that accumulate {config.accumulate} parts "
+            f"do not divide a batch of {config.batch_size}; set training.batch_size to a multiple "
+            f"of {parts}"
+        )
 
 
 def _begin(
@@ -358,8 +347,3 @@ def _farewell(
     if record.best.loss is None:
         return reason
     return f"{reason}; best validation loss {record.best.loss:.4f} at step {record.best.step}"
-
-
-def _text(metrics: Mapping[str, float]) -> str:
-    loss_first = sorted(metrics, key=lambda name: (name != "loss", name))
-    return ", ".join(f"{name} {metrics[name]:.4f}" for name in loss_first)

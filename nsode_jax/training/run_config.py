@@ -10,8 +10,9 @@ from typing import Any
 
 from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.expressions.coupled import SCALAR
+from nsode_jax.modeling.config import ModelConfig
 from nsode_jax.modeling.pretrained import load_pretrained
-from nsode_jax.modeling.transformer import ModelConfig, Params
+from nsode_jax.modeling.transformer import Params
 from nsode_jax.system.files import write_atomically
 from nsode_jax.training.config import TrainingConfig
 

@@ -8,7 +8,7 @@ import time
 import jax
 import jax.numpy as jnp
 
-from nsode_jax.modeling.transformer import ModelConfig
+from nsode_jax.modeling.config import ModelConfig
 
 _BENCHMARK_SECONDS = 0.2
 
