@@ -119,7 +119,7 @@ def test_errors_by_the_delta_method():
 def test_the_sentence():
     covariance = np.diag([3.6e-5, 0.0, 0.0])
     name = _name("0.547*y - 0.000825*y**2", 9, 660, covariance=covariance, time_unit="h")
-    assert str(name) == "logistic growth (Verhulst): r = 0.547 ± 0.006 /h, K = 663 ± 7"
+    assert str(name) == "logistic growth (Verhulst): r = 0.5470 ± 0.0060 /h, K = 663.0 ± 7.3"
     assert "autocatalysis" in name.others
 
 
@@ -177,12 +177,13 @@ def test_every_law_is_named_with_its_parameters():
 @pytest.mark.parametrize(
     ("value", "error", "text"),
     [
-        (0.5471, 0.0056, "r = 0.547 ± 0.006"),
+        (0.5471, 0.0056, "r = 0.5471 ± 0.0056"),
         (663.0, 1.7, "r = 663.0 ± 1.7"),
         (1.0, 1.3e-12, "r = 1 ± 1e-12"),
         (1234.5678, 2e-5, "r = 1234.57 ± 2e-05"),
-        (2.5e-7, 3e-9, "r = (2.50 ± 0.03)e-07"),
+        (2.5e-7, 3e-9, "r = (2.500 ± 0.030)e-07"),
         (0.1, 0.0, "r = 0.1"),
+        (0.12345, np.nan, "r = 0.1235"),
     ],
 )
 def test_parameters_have_the_digits_that_their_errors_leave(value, error, text):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from nsode_jax.expressions.display import value_with_error
 from nsode_jax.reporting.documents import Block, Code, Formula, Paragraph, Table
 from nsode_jax.reporting.plot import law_mathtext
 from nsode_jax.reporting.report_parts import INTERVALS, MOST_STARTS, constant_row, formula_svg
 from nsode_jax.reporting.text import constants_as_shown, goodness_text, start_text
 from nsode_jax.results.analysis import find_fixed_points, residual_text
-from nsode_jax.results.formatting import probability_text, r2_text, value_with_error
+from nsode_jax.results.formatting import probability_text, r2_text
 from nsode_jax.results.result import Candidate, Result
 from nsode_jax.tables.units import unit_of
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from nsode_jax.expressions.display import value_with_error
 from nsode_jax.reporting.documents import (
     Block,
     Bullets,
@@ -18,7 +19,7 @@ from nsode_jax.reporting.documents import (
 )
 from nsode_jax.reporting.plot_series import plot_constants, plot_series
 from nsode_jax.reporting.report_parts import constant_row, how_it_was_made, png_of, write_files
-from nsode_jax.results.formatting import probability_text, r2_text, value_with_error
+from nsode_jax.results.formatting import probability_text, r2_text
 from nsode_jax.results.own_constants import FormResult, p_text
 
 _MOST_ROWS = 400

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 
 import nsode_jax
+from nsode_jax.expressions.display import decimal_exponent, value_with_error
 from nsode_jax.reporting.documents import (
     Block,
     Bullets,
@@ -23,7 +24,7 @@ from nsode_jax.reporting.documents import (
     to_markdown,
 )
 from nsode_jax.reporting.pictures import new_figure, save
-from nsode_jax.results.formatting import decimal_exponent, time_text, value_with_error
+from nsode_jax.results.formatting import time_text
 from nsode_jax.results.json_fields import DiscoveryFileError
 
 HTML, MARKDOWN, JSON = "report.html", "report.md", "discovery.json"

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from nsode_jax.dynamics.system import System
+from nsode_jax.expressions.display import value_with_error
 from nsode_jax.reporting.certainty import certainty_text
 from nsode_jax.reporting.documents import (
     Block,
@@ -42,11 +43,7 @@ from nsode_jax.reporting.system_plot import (
 )
 from nsode_jax.reporting.system_text import candidate_table, constants_as_shown, start_text
 from nsode_jax.results import system_persistence
-from nsode_jax.results.formatting import (
-    probability_text,
-    r2_text,
-    value_with_error,
-)
+from nsode_jax.results.formatting import probability_text, r2_text
 from nsode_jax.results.system_analysis import (
     SystemFixedPoints,
     eigenvalue_text,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from nsode_jax.expressions.display import value_with_error
 from nsode_jax.reporting.certainty import certainty_text
 from nsode_jax.reporting.documents import (
     Block,
@@ -15,7 +16,7 @@ from nsode_jax.reporting.documents import (
     blocks_to_html,
     blocks_to_markdown,
 )
-from nsode_jax.results.formatting import probability_text, r2_text, time_text, value_with_error
+from nsode_jax.results.formatting import probability_text, r2_text, time_text
 from nsode_jax.results.system_analysis import find_fixed_points, fixed_point_text
 from nsode_jax.results.system_result import SystemCandidate, SystemResult
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 
+from nsode_jax.expressions.display import value_with_error
 from nsode_jax.expressions.operators import OPERATORS
 from nsode_jax.reporting.certainty import certainty_text
 from nsode_jax.reporting.documents import (
@@ -18,14 +19,7 @@ from nsode_jax.reporting.documents import (
     blocks_to_markdown,
 )
 from nsode_jax.results.analysis import find_fixed_points, residual_text
-from nsode_jax.results.formatting import (
-    aligned,
-    probability_text,
-    r2_text,
-    time_text,
-    value_with_error,
-    value_within,
-)
+from nsode_jax.results.formatting import aligned, probability_text, r2_text, time_text, value_within
 from nsode_jax.results.outlook import outlook
 from nsode_jax.results.result import Candidate, Result
 from nsode_jax.results.rounding import NEGLIGIBLE, SHARE

@@ -1,14 +1,9 @@
-"""Numbers as people read them: R2, probabilities, values with their errors."""
+"""Numbers as people read them: R2, probabilities, times, tables."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-
-
-def decimal_exponent(value: float, digits: int = 2) -> int:
-    """Power of ten of the first digit of a number rounded to so many."""
-    return int(f"{value:.{digits - 1}e}".split("e")[1])
 
 
 def r2_text(r2: float) -> str:
@@ -43,28 +38,6 @@ def value_within(value: float, tolerance: float) -> str:
     while digits < 12 and not abs(float(f"{value:.{digits}g}") - value) <= tolerance:
         digits += 1
     return f"{value:.{digits}g}"
-
-
-def value_with_error(value: float, error: float) -> str:
-    """0.5421 ± 0.0034: the error in two digits, the value to the same place.
-
-    Args:
-      value: any number.
-      error: its standard error; NaN if that is unknown. Within rounding of 0 it is exact.
-    """
-    if math.isnan(error):
-        return f"{value:.4g} ± unknown"
-    if error <= 1e-12 * abs(value):
-        return f"{value:.6g}"
-    if not 1e-6 * abs(value) < error < math.inf:
-        return f"{value:.6g} ± {error:.1g}"
-    last = decimal_exponent(error) - 1  # Place of the second digit of the error.
-    first = max(decimal_exponent(value) if value else last, last + 1)
-    if -4 <= first <= 6:
-        places = max(0, -last)
-        return f"{value:.{places}f} ± {error:.{places}f}"
-    places, unit = first - last, 10.0**first
-    return f"({value / unit:.{places}f} ± {error / unit:.{places}f})e{first:+03d}"
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -12,10 +12,11 @@ import scipy.stats
 from jaxtyping import Bool, Float, Int
 
 from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.expressions.display import value_with_error
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.bounds import Bounds
 from nsode_jax.results import prediction
-from nsode_jax.results.formatting import aligned, probability_text, r2_text, value_with_error
+from nsode_jax.results.formatting import aligned, probability_text, r2_text
 from nsode_jax.results.source import program_of_series
 from nsode_jax.results.uncertainty import CONFIDENCE
 from nsode_jax.selection.named_formula import NamedFormula

@@ -17,8 +17,8 @@ from jaxtyping import Float
 
 from nsode_jax.dynamics import dop853
 from nsode_jax.dynamics.stack_machine import Program
+from nsode_jax.expressions.display import decimal_exponent
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.results.formatting import decimal_exponent
 
 SHARE = 0.1
 """Of the residual, by which the printed law may miss the fitted one at any time."""

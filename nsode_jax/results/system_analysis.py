@@ -10,9 +10,9 @@ import numpy as np
 from jaxtyping import Bool, Complex, Float, Inexact
 from scipy.stats import qmc
 
+from nsode_jax.expressions.display import value_with_error
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.results.analysis import Remark, finite, remark_on
-from nsode_jax.results.formatting import value_with_error
 from nsode_jax.results.system_result import SystemCandidate, SystemResult
 from nsode_jax.results.uncertainty import QUANTILE
 

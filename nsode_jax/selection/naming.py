@@ -19,6 +19,7 @@ from jaxtyping import Float
 
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.constants import is_plain
+from nsode_jax.expressions.display import value_with_error
 from nsode_jax.expressions.expression import Expression, ExpressionError, subtree_end
 from nsode_jax.selection.catalogue import Catalogue, NamedLaw
 from nsode_jax.selection.form import form_of
@@ -55,8 +56,9 @@ class NamedParameter:
     unit: str
 
     def __str__(self) -> str:
-        text = f"{self.name} = {_with_error(self.value, self.standard_error)}"
-        return f"{text} {self.unit}" if self.unit else text
+        known = math.isfinite(self.standard_error)
+        shown = value_with_error(self.value, self.standard_error) if known else f"{self.value:.4g}"
+        return f"{self.name} = {shown} {self.unit}".rstrip()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -300,11 +302,7 @@ def _sensitivities(
     return np.stack(columns, axis=1) if columns else np.zeros((_PLACES, 0))
 
 
-# --- units and numbers as text -----------------------------------------------------
-
-
-_PRECISE = 1e-6
-"""Relative error below which a value and its error are shown in digits of their own."""
+# --- units as text -----------------------------------------------------
 
 
 def unit_text(of_value: float, of_time: float, value_unit: str, time_unit: str) -> str:
@@ -327,22 +325,3 @@ def unit_text(of_value: float, of_time: float, value_unit: str, time_unit: str) 
         else:
             below += f"/{shown}"
     return above + below
-
-
-def _with_error(value: float, error: float) -> str:
-    """A value and its error to the error's first digit, two digits of it if that is a 1."""
-    if not math.isfinite(error):
-        return f"{value:.4g}"
-    if error <= 1e-12 * abs(value):
-        return f"{value:.6g}"
-    if error < _PRECISE * abs(value):  # Nobody counts thirteen zeros.
-        return f"{value:.6g} ± {error:.1g}"
-    first = math.floor(math.log10(error))
-    digits = first - 1 if round(error / 10.0**first, 1) < 2 else first
-    if abs(value) >= 1e6 or 0 < abs(value) < 1e-4:
-        shift = math.floor(math.log10(abs(value)))
-        scaled = 10.0**-shift
-        places = max(shift - digits, 0)
-        return f"({value * scaled:.{places}f} ± {error * scaled:.{places}f})e{shift:+03d}"
-    places = max(-digits, 0)
-    return f"{value:.{places}f} ± {error:.{places}f}"
