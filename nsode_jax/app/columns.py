@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
 
 from nsode_jax.app.asking import CONTROLS, Asked, Table, in_words_of_the_page
 from nsode_jax.search.effort import EFFORTS
@@ -21,7 +22,7 @@ _FEW = 6
 
 _MORE = "errors, inputs, window, what is known of the law"
 
-_ALWAYS_SHOWN = ("--time", "--value", "--series", "--replicates", "--constants own")
+_ALWAYS_SHOWN = ("--time", "--value", "--series", "--replicates", "--constants own", "--each")
 
 _AS_FOUND = "as found"
 _MARKS = {".": "point .", ",": "comma ,", "'": "apostrophe '", " ": "space"}
@@ -57,14 +58,13 @@ class ColumnsCard:
         self._values = self._select("--value", table.columns, "values")
         self._all = ui.button("All columns", on_click=self._take_all).classes("-mt-3")
         self._all.props("flat dense no-caps size=sm")
-        self._several = self._radio(
-            "replicates", "--replicates", "coupled quantities, a law for each"
-        )
+        coupled = "coupled quantities, a law for each"
+        self._several = self._radio("replicates", {False: coupled, True: "--replicates"})
         series = {"": "one series", **table.columns, RESTART: "starts again with the clock"}
         self._series = self._select("--series", series, "series", several=False)
-        self._constants = self._radio(
-            "own_constants", "--constants own", "the same constants in all series"
-        )
+        common = "the same law and constants in all series"
+        ways = {"": common, "constants": "--constants own", "law": "--each"}
+        self._own = self._radio("own", ways)
         self._fold()
         self._effort = ui.toggle(
             list(EFFORTS), value=asked.effort, on_change=lambda e: self._choose(effort=e.value)
@@ -110,9 +110,9 @@ class ColumnsCard:
         select.props("use-chips" if several else "").props(f'hint="{hint}"' if hint else "")
         return select.classes(f"w-full {field}")
 
-    def _radio(self, field: str, option: str, otherwise: str) -> ui.radio:
+    def _radio(self, field: str, ways: dict[Any, str]) -> ui.radio:
         return ui.radio(
-            {False: otherwise, True: CONTROLS[option]},
+            {value: CONTROLS.get(way, way) for value, way in ways.items()},
             value=getattr(self.asked, field),
             on_change=lambda e: self._choose(**{field: e.value}),
         ).props("dense")
@@ -197,7 +197,7 @@ class ColumnsCard:
         self._several.set_visibility(asked.has_several_columns)
         # Columns that are series are seldom labelled by another one.
         self._series.set_visibility(asked.series is not None or not asked.has_columns_of_series)
-        self._constants.set_visibility(asked.has_several_series)
+        self._own.set_visibility(asked.has_several_series)
         self._sigma.set_enabled(not asked.errors)
         self._bounds.set_visibility(bool(asked.form))
         self._shared.set_visibility(asked.has_own_constants)

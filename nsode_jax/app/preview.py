@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from nsode_jax.discovery.each import laws_table
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.reporting import report as law_report
 from nsode_jax.reporting import report_own_constants, system_report
@@ -67,6 +68,11 @@ def explore(
     if isinstance(found, SystemDiscovery):
         return SystemExploration(found, time_name)
     return LawExploration(found, time_name, value_name)
+
+
+def laws_csv(found: Mapping[str, Discovery | str]) -> str:
+    """The laws of many series as the table that the command writes."""
+    return laws_table(found.items()).to_csv()
 
 
 def report(seen: Exploration, source: str, options: Mapping[str, object]) -> tuple[bytes, bytes]:
