@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from matplotlib.figure import Figure
@@ -177,7 +177,7 @@ def slider(name: str, value: float, error: float) -> Slider:
 
 
 def constants_with(
-    constants: tuple[float, ...], places: list[int], values: Mapping[str, float]
+    constants: tuple[float, ...], places: Sequence[int], values: Mapping[str, float]
 ) -> list[float]:
     """Constants of which those at `places`, called c0, c1, ..., may have other values."""
     moved = list(constants)

@@ -67,16 +67,16 @@ class LawExploration(Exploration[Result]):
 
     def _named(self) -> tuple[str, tuple[Slider, ...]]:
         best = self._fitted.best
-        named = with_names(best.expression)
+        named = with_names((best.expression,))
         values, errors = best.expression.constants, best.standard_errors
-        self._places = list(named.places)
+        self._places = named.places
         sliders = [
             slider(f"c{number}", values[place], errors[place])
             for number, place in enumerate(named.places)
         ]
         if len(self._fitted.trajectories) == 1:
             sliders.append(slider(START, best.y0, best.residual_rms))
-        return f"dy/dt = {named.text}", tuple(sliders)
+        return law_blocks.with_left_side(named), tuple(sliders)
 
     def _with(self, values: Mapping[str, float]) -> Result:
         constants = constants_with(self._fitted.best.expression.constants, self._places, values)
