@@ -270,6 +270,11 @@ def test_coupled_quantities_from_pasted_cells(browser):
     browser.press("lynx")
     browser.see(".read", "21 points of hare, lynx over year")
     browser.find("body").send_keys("\ue00c")  # Escape closes the list.
+    browser.unfold()
+    browser.write("tried", "a*hare - b*hare*lynx; c*hare*lynx - d*")
+    browser.see(".problem", "“a law to try”: cannot read the formula 'c*hare*lynx - d*'")
+    browser.write("tried", "lynx")
+    until(lambda: not browser.all(".problem"))
     browser.press("fast")
     browser.press("Find the law")
     browser.see(".details", "eigenvalues")

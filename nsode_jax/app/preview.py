@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-from nsode_jax.discovery.each import laws_table
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.reporting import report as law_report
 from nsode_jax.reporting import report_own_constants, system_report
@@ -24,6 +23,7 @@ from nsode_jax.reporting.pictures import as_label, draw_points, finish, new_figu
 from nsode_jax.reporting.report_parts import HTML
 from nsode_jax.reporting.system_discovery import SystemDiscovery
 from nsode_jax.reporting.system_exploration import SystemExploration
+from nsode_jax.reporting.tables import laws_table
 from nsode_jax.results.own_constants import FormResult
 from nsode_jax.results.system_result import SystemResult
 from nsode_jax.tables.quantities import Quantities

@@ -17,6 +17,7 @@ import numpy as np
 from nsode_jax.data.workers import end_with_parent
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.progress import Progress, silent
+from nsode_jax.reporting.tables import laws_table
 from nsode_jax.results.json_fields import DiscoveryFileError
 from nsode_jax.selection.belief import own_laws
 from nsode_jax.system.files import write_atomically
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from nsode_jax.reporting.discovery import Discovery
-    from nsode_jax.results.result import Candidate
 
 OPTIONS, TABLE = "options.json", "laws.csv"
 
@@ -129,19 +129,6 @@ def find_each(
         found[label] = one
         progress(_STAGE, len(found) / len(series))
     return {label: found[label] for label in series}
-
-
-def laws_table(found: Iterable[tuple[str, Discovery | str]]) -> pd.DataFrame:
-    """A row for each label: the best law, or what went wrong; see `discover_each`."""
-    import pandas as pd  # Slow to import.
-
-    labels: list[str] = []
-    rows: list[dict[str, Any]] = []
-    for label, one in found:
-        labels.append(label)
-        rows.append({"error": one} if isinstance(one, str) else {"error": "", **_row(one.best)})
-    first = ["formula", "name", "parameters", "r2", "residual_rms", "probability", "y0", "error"]
-    return pd.DataFrame(rows, index=pd.Index(labels, name="series")).reindex(columns=first)
 
 
 def result_file(folder: str | Path, label: str) -> Path:
@@ -311,16 +298,3 @@ def _loaded(folder: Path, label: str) -> Discovery | str:
         return Discovery.load(result_file(folder, label))
     except (OSError, DiscoveryFileError) as error:
         return str(error)
-
-
-def _row(best: Candidate) -> dict[str, Any]:
-    name = best.name
-    return {
-        "formula": best.rounded().infix,
-        "name": name.law.name if name else "",
-        "parameters": "; ".join(map(str, name.parameters)) if name else "",
-        "r2": best.r2,
-        "residual_rms": best.residual_rms,
-        "probability": best.probability,
-        "y0": best.y0,
-    }
