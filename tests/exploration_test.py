@@ -81,6 +81,9 @@ def test_a_constant_moved_back_is_not_moved():
     seen.move(c1=2.0)
     seen.move(c1=fitted)
     assert not seen.is_moved
+    # As a browser puts it on the nearest step.
+    seen.move(c1=np.nextafter(fitted, 1.0))
+    assert not seen.is_moved and "moved" not in next(pictures(seen))[0]
 
 
 def test_there_may_be_no_solution():

@@ -41,7 +41,7 @@ class TestText:
 
     def test_many_candidates_are_cut(self):
         many = Discovery(CANDIDATES * 2, FOUND.trajectories, (), 1.0)
-        assert "(3 more candidates in `table()`)" in str(many)
+        assert "(3 more candidates: table() lists all)" in str(many)
         assert "3 more candidates" in many._repr_html_() and "3 more" in many._repr_markdown_()
 
     def test_notebook(self):

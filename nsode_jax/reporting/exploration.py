@@ -31,6 +31,9 @@ SIZE = (6.4, 4.4)  # Inches, of a picture.
 
 _REACH, _ERRORS, _FARTHEST = 0.5, 4.0, 2.0  # Of a value, of its errors, and of a value at most.
 
+_SAME = 1e-9
+"""Of the range of a slider, by which values that are the same may differ."""
+
 Found = TypeVar("Found", bound=Result | SystemResult | FormResult)
 
 
@@ -84,9 +87,12 @@ class Exploration(abc.ABC, Generic[Found]):
         names = {slider.name for slider in self.sliders}
         if unknown := set(values) - names:
             raise KeyError(f"no constant {', '.join(sorted(unknown))}; there are {sorted(names)}")
-        fitted = {slider.name: slider.value for slider in self.sliders}
         moved = self._moved | values
-        self._moved = {name: value for name, value in moved.items() if value != fitted[name]}
+        for name, value, low, high in self.sliders:
+            # Browsers put a slider on the nearest of its steps, an ulp beside.
+            if abs(moved.get(name, value) - value) <= _SAME * (high - low):
+                moved.pop(name, None)
+        self._moved = moved
         self._shown = self._with(self._moved) if self._moved else self._fitted
 
     def reset(self) -> None:

@@ -84,7 +84,7 @@ def _rest(result: Result) -> str:
     hidden = len(result.candidates) - _SHOWN
     if hidden <= 0:
         return ""
-    return f"{hidden} more candidate{'' if hidden == 1 else 's'} in `table()`"
+    return f"{hidden} more candidate{'' if hidden == 1 else 's'}: table() lists all"
 
 
 def tried_text(result: Result) -> str:
