@@ -8,10 +8,13 @@ opens it in the browser. Data stay on this machine, and none of them on its disk
 from __future__ import annotations
 
 import argparse
+import errno
+import os
 import socket
 import sys
 from collections.abc import Sequence
 
+from nsode_jax.console.arguments import InputError, Parser, whole
 from nsode_jax.system.extras import MissingExtra, extra
 
 PROGRAM = "nsode_jax.app"
@@ -24,11 +27,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
       Exit code: 0, or 2 if it cannot be served.
     """
-    options = _parser().parse_args(argv)
     try:
+        options = _parser().parse_args(argv)
         with extra("app", "the page"):
             import nicegui  # noqa: F401  # pyright: ignore[reportUnusedImport]
-    except MissingExtra as error:
+    except (InputError, MissingExtra) as error:
         print(f"{PROGRAM}: error: {error}", file=sys.stderr)
         return 2
     if problem := _unusable(options.host, options.port):
@@ -53,14 +56,14 @@ def _unusable(host: str, port: int) -> str:
         with socket.create_server((host, port)):
             return ""
     except OSError as error:
-        reason = error.strerror or str(error)
-        return f"cannot serve at {host}:{port} ({reason}); choose another with --port"
-    except OverflowError:
-        return f"there is no port {port}; choose one from 1024 to 65535 with --port"
+        # Later Pythons tell the address again.
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+        option = "--port" if error.errno in (errno.EADDRINUSE, errno.EACCES) else "--host"
+        return f"cannot serve at {host}:{port} ({reason}); choose another with {option}"
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=f"python -m {PROGRAM}",
         description="Serves a page on this machine that finds the law behind data.",
         allow_abbrev=False,
@@ -70,7 +73,9 @@ def _parser() -> argparse.ArgumentParser:
         default=LOOPBACK[0],
         help="address to serve at; other machines reach only others than %(default)s",
     )
-    parser.add_argument("--port", type=int, default=8090, help="%(default)s")
+    parser.add_argument(
+        "--port", type=whole(1, 65535), metavar="PORT", default=8090, help="%(default)s"
+    )
     parser.add_argument(
         "--no-browser", dest="browser", action="store_false", help="open no browser"
     )

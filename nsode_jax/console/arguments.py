@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from nsode_jax.search.effort import EFFORTS, SOURCES
 
@@ -22,9 +22,20 @@ class InputError(Exception):
     """What the user gave cannot be used; the message is one line."""
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
+    """A parser that refuses in a line what it does not know."""
+
     def error(self, message: str):
-        raise InputError(f"{message} (--help lists the options)")
+        """
+        Raises:
+          InputError: always.
+        """
+        unknown = message.removeprefix("unrecognized arguments: ")
+        takes_file = any(action.dest == "file" for action in self._actions)
+        hint = ""
+        if takes_file and unknown != message and not unknown.startswith("-"):
+            hint = "there is one file, and a name with blanks needs quotes; "
+        raise InputError(f"{message} ({hint}--help lists the options)")
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -107,7 +118,7 @@ def is_system(options: argparse.Namespace) -> bool:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog=f"python -m {PROGRAM}",
         description="Finds the law dy/dt = f(y) behind a series in a file.",
         allow_abbrev=False,
@@ -185,7 +196,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add(
         "--processes",
-        type=_whole(1, 1024),
+        type=whole(1, 1024),
         metavar="N",
         help="with --each: so many side by side (as many as there are cores)",
     )
@@ -212,7 +223,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add(
         "--candidates",
-        type=_whole(1, 10_000),
+        type=whole(1, 10_000),
         default=10,
         metavar="N",
         help="rows of the table (%(default)s)",
@@ -225,13 +236,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     add(
         "--beams",
-        type=_whole(0, 4096),
+        type=whole(0, 4096),
         metavar="N",
         help="width of the network's beam search (by the effort)",
     )
     add(
         "--samples",
-        type=_whole(0, 4096),
+        type=whole(0, 4096),
         metavar="N",
         help="laws drawn from the network beside it (by the effort)",
     )
@@ -267,7 +278,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add(
         "--max-symbols",
-        type=_whole(1, 100),
+        type=whole(1, 100),
         metavar="N",
         help="most operators, variables and constants of a law",
     )
@@ -285,7 +296,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add(
         "--seed",
-        type=_whole(0, 2**32 - 1),
+        type=whole(0, 2**32 - 1),
         default=0,
         metavar="N",
         help="random seed (%(default)s)",
@@ -293,7 +304,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _whole(low: int, high: int):
+def whole(low: int, high: int) -> Callable[[str], int]:
+    """Reads a whole number within limits."""
+
     def convert(text: str) -> int:
         try:
             number = int(text)

@@ -13,6 +13,7 @@ from nsode_jax.console import scalar
 from nsode_jax.console.arguments import InputError, of_systems, refuse, require_one_quantity
 from nsode_jax.console.scalar import announce, options_of, read_several, require_laws
 from nsode_jax.console.terminal import Progress, remark
+from nsode_jax.system.files import in_words, require_folder
 from nsode_jax.tables.table import Measurements
 
 if TYPE_CHECKING:
@@ -28,18 +29,22 @@ def run(options: argparse.Namespace) -> int:
     read = read_input(options)
     if options.out is None or Path(options.out).suffix:
         raise InputError("--each takes --out, a folder for the results")
+    try:
+        require_folder(options.out, "--out")
+    except OSError as error:
+        raise InputError(str(error)) from None
     announce(read)
     progress = Progress(sys.stderr)
     progress("loading")
-    from nsode_jax.discovery.each import TABLE, EachError, discover_each
+    from nsode_jax.discovery.each import TABLE, discover_each
 
     try:
         table = discover_each(
             _series(read), options.out, processes=options.processes, progress=progress,
             **options_of(options),
         )  # fmt: skip
-    except (EachError, OSError) as error:
-        raise InputError(str(error)) from error
+    except (ValueError, OSError) as error:
+        raise InputError(in_words(error)) from error
     finally:
         progress.end_line()
     found = table[table["error"] == ""]

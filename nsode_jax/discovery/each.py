@@ -19,6 +19,7 @@ from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.progress import Progress, silent
 from nsode_jax.reporting.tables import laws_table
 from nsode_jax.results.json_fields import DiscoveryFileError
+from nsode_jax.search.effort import SOURCES
 from nsode_jax.selection.belief import own_laws
 from nsode_jax.system.files import write_atomically
 
@@ -76,9 +77,11 @@ def discover_each(
 
     Raises:
       EachError: if the folder holds results of other options, or a label is empty.
+      WeightsError: if those of the network cannot be read.
       ImportError: if Beam is asked for and not installed.
     """
     folder = Path(folder)
+    _require_weights(options)
     _prepare(folder, series, options)
     todo = [(label, *values) for label, values in series.items() if not _is_done(folder, label)]
     work: functools.partial[_Outcome] = functools.partial(
@@ -119,8 +122,10 @@ def find_each(
 
     Raises:
       EachError: if there are no series, or a label is empty.
+      WeightsError: if those of the network cannot be read.
     """
     _require_labels(series)
+    _require_weights(options)
     tasks = [(label, *values) for label, values in series.items()]
     work = functools.partial(_found, options=options)
     found: dict[str, Discovery | str] = {}
@@ -254,6 +259,14 @@ def _require_labels(series: Mapping[str, tuple[Any, ...]]) -> None:
         raise EachError("there are no series")
     if not all(label.strip() for label in series):
         raise EachError("every series needs a label")
+
+
+def _require_weights(options: Mapping[str, Any]) -> None:
+    """Refuses weights that cannot be read once, and not for each series."""
+    if "network" in options.get("sources", SOURCES):
+        from nsode_jax.modeling.pretrained import load_pretrained
+
+        load_pretrained(options.get("weights", "small"))
 
 
 def _fingerprint(given: tuple[Any, ...]) -> str:
