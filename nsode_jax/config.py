@@ -14,6 +14,7 @@ from pathlib import Path
 from absl import flags
 from ml_collections import ConfigDict
 
+from nsode_jax.console.terminal import output_may_end
 from nsode_jax.data.generate import GenerationConfig
 from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.dynamics.corrupt import CorruptionConfig
@@ -136,7 +137,8 @@ def flags_parser(program: str) -> Callable[[Sequence[str]], list[str]]:
 
     def parse(argv: Sequence[str]) -> list[str]:
         if {"--help", "-help", "-h"} & set(argv):
-            _print_help(program)
+            with output_may_end():
+                _print_help(program)
             raise SystemExit(0)
         try:
             rest = flags.FLAGS(_with_config_found(argv))

@@ -22,6 +22,7 @@ from typing import Any
 
 from nsode_jax.baselines.scalar import NotInstalled
 from nsode_jax.console.arguments import InputError, Parser
+from nsode_jax.console.terminal import output_may_end
 from nsode_jax.data.workers import usable_cores
 from nsode_jax.evaluation import console
 from nsode_jax.evaluation.methods import METHODS
@@ -214,10 +215,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     argv = sys.argv[1:] if argv is None else argv
     try:
-        if argv[:1] == ["report"]:
-            _report(argv[1:])
-        else:
-            _evaluate_or_complain(_parse(argv))
+        with output_may_end():
+            if argv[:1] == ["report"]:
+                _report(argv[1:])
+            else:
+                _evaluate_or_complain(_parse(argv))
     except (InputError, EvaluationError, ReportError, OSError) as error:
         print(f"nsode_jax.evaluate: error: {in_words(error)}", file=sys.stderr)
         return 2

@@ -461,3 +461,12 @@ def test_names_and_advice_are_looked_for_once(calls, monkeypatch, tmp_path):
     assert [name for name, _ in asked].count("next_measurement") == 1
     first = [text for name, text in asked if name == "name_of" and text == laws[0].infix]
     assert len(first) <= 2  # With the units of the columns, and in the file without.
+
+
+@pytest.mark.parametrize("module", ["discover", "evaluate", "train"])
+def test_nobody_need_read_all_of_the_output(module):
+    """As in `| head`: no traceback."""
+    command = [sys.executable, "-m", f"nsode_jax.{module}", "--help"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT)
+    process.stdout.close()
+    assert process.stderr.read() == b"" and process.wait() in (0, 141)
