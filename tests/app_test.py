@@ -266,9 +266,12 @@ def test_coupled_quantities_from_pasted_cells(browser):
     )  # fmt: skip
     browser.press("Read")
     browser.see(".read", "21 points of hare over year")
+    browser.see(".values", "numbers too: lynx; add what acts on each other")
     browser.all(".q-select")[1].click()
     browser.press("lynx")
     browser.see(".read", "21 points of hare, lynx over year")
+    until(lambda: "numbers too" not in browser.text(".values"))
+    browser.shot("two")
     browser.find("body").send_keys("\ue00c")  # Escape closes the list.
     browser.unfold()
     browser.write("tried", "a*hare - b*hare*lynx; c*hare*lynx - d*")

@@ -13,6 +13,7 @@ import os
 import socket
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 from nsode_jax.console.arguments import InputError, Parser, whole
 from nsode_jax.system.extras import MissingExtra, extra
@@ -37,17 +38,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     if problem := _unusable(options.host, options.port):
         print(f"{PROGRAM}: error: {problem}", file=sys.stderr)
         return 2
+    print(f"{PROGRAM}: starting", flush=True)
     from nsode_jax.app.page import serve
 
-    print(f"{PROGRAM}: http://{options.host}:{options.port} (Ctrl-C ends it)", flush=True)
-    if options.host not in LOOPBACK:
+    hosts = LOOPBACK if options.host in LOOPBACK else ()
+    ready = partial(_tell_where, options.host, options.port)
+    serve(options.host, options.port, hosts, show=options.browser, ready=ready)
+    return 0
+
+
+def _tell_where(host: str, port: int) -> None:
+    print(f"{PROGRAM}: http://{host}:{port} (Ctrl-C ends it)", flush=True)
+    if host not in LOOPBACK:
         print(
-            f"{PROGRAM}: note: whoever reaches this machine under {options.host} can use the page",
+            f"{PROGRAM}: note: whoever reaches this machine under {host} can use the page",
             flush=True,
         )
-    hosts = LOOPBACK if options.host in LOOPBACK else ()
-    serve(options.host, options.port, hosts, show=options.browser)
-    return 0
 
 
 def _unusable(host: str, port: int) -> str:

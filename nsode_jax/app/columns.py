@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from nsode_jax.app.asking import CONTROLS, Asked, Table, in_words_of_the_page
+from nsode_jax.expressions.coupled import MOST_STATES
 from nsode_jax.search.effort import EFFORTS
 from nsode_jax.system.extras import extra
 from nsode_jax.tables.dates import ORDERS
@@ -187,13 +188,18 @@ class ColumnsCard:
 
     def _show(self) -> None:
         """Asks what there is to be asked, and says what is chosen in the fold."""
-        asked, number = self.asked, len(self.asked.values)
-        all_values = self._table.all_values(asked)
+        asked, table, number = self.asked, self._table, len(self.asked.values)
+        all_values = table.all_values(asked)
         self._all.set_visibility(len(all_values) > max(_FEW, number))
         if number > _FEW:
             self._values.props(remove="use-chips", add=f'display-value="{number} columns"')
         else:
             self._values.props(remove="display-value", add="use-chips")
+        left = [table.columns[key] for key in all_values if key not in asked.values]
+        few = bool(left) and number == 1 and len(left) < MOST_STATES
+        hint = f"numbers too: {', '.join(left)}; add what acts on each other" if few else ""
+        self._values.props["hint"] = hint
+        self._values.update()
         self._several.set_visibility(asked.has_several_columns)
         # Columns that are series are seldom labelled by another one.
         self._series.set_visibility(asked.series is not None or not asked.has_columns_of_series)

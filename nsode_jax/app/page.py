@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import nsode_jax
@@ -65,15 +65,19 @@ body { background: #f4f6f8; }
 """
 
 
-def serve(host: str, port: int, hosts: Sequence[str], show: bool) -> None:
+def serve(
+    host: str, port: int, hosts: Sequence[str], show: bool, ready: Callable[[], None]
+) -> None:
     """Serves the page until it is interrupted.
 
     Args:
       host, port: where.
       hosts: names under which it may be asked for; none: any.
       show: whether to open it in a browser.
+      ready: called once it can be asked for.
     """
     queue: Queue = Queue(search)
+    app.on_startup(ready)
     app.on_shutdown(queue.close)
     app.add_middleware(Guard, hosts=hosts, largest=LARGEST + _OVERHEAD)
     MultiPartParser.spool_max_size = LARGEST + _OVERHEAD  # What is uploaded stays in memory.

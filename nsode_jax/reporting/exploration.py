@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from nsode_jax.reporting.certainty import certainty_text
 from nsode_jax.reporting.documents import Block, Bullets, Heading, Table, blocks_to_html, image
 from nsode_jax.reporting.report_parts import svg
+from nsode_jax.results.diagnostics import POOR_R2
 from nsode_jax.results.moved import chosen
 from nsode_jax.results.own_constants import FormResult
 from nsode_jax.results.result import Result
@@ -161,6 +162,12 @@ class Exploration(abc.ABC, Generic[Found]):
     def _wary(self) -> tuple[str, ...]:
         """What one should know before one believes the law."""
         return (*self._how_sure(), *self.found.notes)
+
+    def _poor(self, r2: float) -> str:
+        """A word on a law that hardly explains the data as it was fitted."""
+        if self.is_moved or not r2 < POOR_R2:
+            return ""
+        return f" It explains only {max(r2, 0.0):.0%} of the variance of the data; do not trust it."
 
     def _how_sure(self) -> tuple[str, ...]:
         sure = certainty_text(self.found)

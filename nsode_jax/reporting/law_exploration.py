@@ -36,7 +36,7 @@ class LawExploration(Exploration[Result]):
     def law_html(self) -> str:
         best = self._shown.best
         left = residual_text(self._shown)
-        fit = f"R² = {r2_text(best.r2)}; residual (root mean square) {left}."
+        fit = f"R² = {r2_text(best.r2)}; residual (root mean square) {left}.{self._poor(best.r2)}"
         fit = fit if math.isfinite(best.residual_rms) else NO_SOLUTION
         return blocks_to_html([law_blocks.formula_block(best), Paragraph(fit)])
 

@@ -38,7 +38,7 @@ class SystemExploration(Exploration[SystemResult]):
     def law_html(self) -> str:
         best = self._shown.best
         left = ", ".join(f"{each:.3g}" for each in best.residuals)
-        fit = f"R² = {r2_text(best.r2)}; residual (root mean square) {left}."
+        fit = f"R² = {r2_text(best.r2)}; residual (root mean square) {left}.{self._poor(best.r2)}"
         fit = fit if all(map(math.isfinite, best.residuals)) else NO_SOLUTION
         letters = system_report.letters_blocks(self._shown.system, self.time_name)
         return blocks_to_html([system_report.formula_block(best), *letters, Paragraph(fit)])
