@@ -11,7 +11,7 @@ DEV_INSTALLED := $(VENV)/.installed-dev
 
 TEST_PROCESSES := 2
 
-.PHONY: help demo test test-baselines test-beam test-app notebooks docs lint train-small clean
+.PHONY: help demo test test-baselines test-beam test-app test-notebooks notebooks docs lint train-small clean
 
 help:
 	@echo "make demo            discover a law in examples/yeast_growth.csv"
@@ -19,6 +19,7 @@ help:
 	@echo "make test-baselines  install the methods we compare with and test them"
 	@echo "make test-beam       install Apache Beam and test data generation on it"
 	@echo "make test-app        install what the page needs and test it in a browser (Chromium)"
+	@echo "make test-notebooks  run the notebooks in colabs/, which stay as they are"
 	@echo "make notebooks       run the notebooks in colabs/ and keep what they show"
 	@echo "make docs            make the documentation, in build/site"
 	@echo "make lint            check style (ruff) and types (basedpyright)"
@@ -58,6 +59,9 @@ test-app: $(DEV_INSTALLED)
 
 notebooks: $(DEV_INSTALLED)
 	$(BIN)/python colabs/run.py colabs/*.ipynb
+
+test-notebooks: $(DEV_INSTALLED)
+	$(BIN)/python colabs/run.py --check colabs/*.ipynb
 
 docs: $(DEV_INSTALLED)
 	@echo "Installing MkDocs into $(VENV)"

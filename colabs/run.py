@@ -1,5 +1,6 @@
 """Runs notebooks and keeps what they show: python colabs/run.py colabs/*.ipynb.
 
+With --check in front they are only run, and stay as they are.
 A notebook that fails, or would show too much to be kept with the sources, ends it with an error.
 """
 
@@ -30,8 +31,12 @@ def fingerprint(cells: Sequence[dict]) -> str:
     return hashlib.sha256(code.encode()).hexdigest()
 
 
-def run(path: Path) -> None:
-    """Runs a notebook from top to bottom in a fresh kernel, and writes its outputs into it.
+def run(path: Path, keep: bool = True) -> None:
+    """Runs a notebook from top to bottom in a fresh kernel.
+
+    Args:
+      path: of the notebook.
+      keep: whether its outputs are written into it.
 
     Raises:
       nbclient.exceptions.CellExecutionError: if a cell fails.
@@ -52,6 +57,8 @@ def run(path: Path) -> None:
         store_widget_state=False,
         coalesce_streams=True,
     ).execute()
+    if not keep:
+        return
     for cell in notebook.cells:
         for name in _VOLATILE:
             cell.metadata.pop(name, None)
@@ -78,6 +85,7 @@ def _smaller(encoded: str) -> str:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:]:
+    keep = "--check" not in sys.argv
+    for name in sys.argv[1 if keep else 2 :]:
         print(f"running {name}", flush=True)
-        run(Path(name).resolve())
+        run(Path(name).resolve(), keep)

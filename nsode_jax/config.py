@@ -14,6 +14,7 @@ from pathlib import Path
 from absl import flags
 from ml_collections import ConfigDict
 
+from nsode_jax.console.terminal import output_may_end
 from nsode_jax.data.generate import GenerationConfig
 from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.dynamics.corrupt import CorruptionConfig
@@ -43,6 +44,8 @@ _SECTIONS = {
     "model": ModelConfig,
     "training": TrainingConfig,
 }
+
+_NO_NUMBER = re.compile(r"(invalid literal for int|could not convert string to float).*")
 
 _FOLLOWING = {"model": ("vocabulary_size", "num_states")}
 """Fields that follow from `system` and are no choice of a config file."""
@@ -133,17 +136,29 @@ def flags_parser(program: str) -> Callable[[Sequence[str]], list[str]]:
     flags.register_validator("config", lambda config: config is not None, message=there)
 
     def parse(argv: Sequence[str]) -> list[str]:
+        if {"--help", "-help", "-h"} & set(argv):
+            with output_may_end():
+                _print_help(program)
+            raise SystemExit(0)
         try:
             rest = flags.FLAGS(_with_config_found(argv))
             flags.FLAGS.config["generation"]  # One that could not be loaded shows only here.
             return rest
         except (AttributeError, KeyError) as error:
-            message = _unknown_field(re.findall(r"\w+", str(error))[0])  # Its name comes first.
+            if "get_config" in str(error):
+                message = "the file of --config has no function get_config(); see configs/small.py"
+            else:
+                message = _unknown_field(re.findall(r"\w+", str(error))[0])  # Its name comes first.
+        except SyntaxError as error:
+            message = f"the file of --config is no Python: {error.msg}, line {error.lineno}"
+        except flags.UnrecognizedFlagError as error:
+            message = f"{error} (--help lists the flags)"
         except (flags.Error, OSError, TypeError, ValueError) as error:
             # Of a file that cannot be loaded, the last line tells why.
             lines = str(error).splitlines()
             message = lines[-1 if "loading config file" in str(error) else 0].strip()
             message = message.removeprefix("flag --config=None: ")
+            message = _NO_NUMBER.sub("this is no number", message)
         print(f"{program}: error: {message}", file=sys.stderr)
         raise SystemExit(2)
 
@@ -152,9 +167,22 @@ def flags_parser(program: str) -> Callable[[Sequence[str]], list[str]]:
 
 def _unknown_field(field: str) -> str:
     """What to say of a field or a section that there is not."""
-    known = [f.name for section in _SECTIONS.values() for f in dataclasses.fields(section)]
-    near = difflib.get_close_matches(field, [*_SECTIONS, *known], n=1)
-    return f"the config has no field {field}" + (f"; did you mean {near[0]}?" if near else "")
+    known = {name: [name] for name in _SECTIONS}
+    for name, section in _SECTIONS.items():
+        for one in dataclasses.fields(section):
+            known.setdefault(one.name, []).append(f"{name}.{one.name}")
+    near = difflib.get_close_matches(field, known, n=1)
+    meant = f"; did you mean {' or '.join(known[near[0]])}?" if near else ""
+    return f"the config has no field {field} there{meant}"
+
+
+def _print_help(program: str) -> None:
+    """What the command does, and its flags, also where it is a script of its own."""
+    main = sys.modules["__main__"]
+    is_main = program not in sys.modules
+    about = main if is_main else sys.modules[program]
+    print(f"{(about.__doc__ or '').strip()}\n\nflags:")
+    print(flags.FLAGS.module_help(sys.argv[0] if is_main else program))
 
 
 def _with_config_found(argv: Sequence[str]) -> list[str]:

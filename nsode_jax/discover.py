@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from nsode_jax.console.arguments import PROGRAM, InputError, parse
 from nsode_jax.console.commands import command_of
+from nsode_jax.console.terminal import output_may_end
 from nsode_jax.dynamics.trajectory import TrajectoryError
 
 
@@ -28,8 +29,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
     try:
-        options = parse(argv)
-        return command_of(options).run(options)
+        with output_may_end():
+            options = parse(argv)
+            return command_of(options).run(options)
     except (InputError, TrajectoryError) as error:
         print(f"{PROGRAM}: error: {error}", file=sys.stderr)
         return 2

@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from nsode_jax.baselines.scalar import NotInstalled
+from nsode_jax.console.arguments import InputError, Parser
+from nsode_jax.console.terminal import output_may_end
 from nsode_jax.data.workers import usable_cores
 from nsode_jax.evaluation import console
 from nsode_jax.evaluation.methods import METHODS
@@ -29,17 +31,13 @@ from nsode_jax.evaluation.results import Data, ReportError
 from nsode_jax.evaluation.runner import EvaluationError, Task, run
 from nsode_jax.evaluation.testsets import TEST_SETS
 from nsode_jax.search.effort import EFFORTS
+from nsode_jax.system.files import in_words, require_folder
 
 _TIME_LIMIT = 3600.0
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str):
-        raise EvaluationError(message)
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog="python -m nsode_jax.evaluate",
         usage="%(prog)s [options]",
         description=__doc__,
@@ -181,6 +179,7 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _evaluate(arguments: argparse.Namespace) -> None:
     settings = _settings(arguments)
+    require_folder(arguments.out, "--out")
     for name in arguments.sets:
         data = Data(name, arguments.noise, arguments.drop)
         _evaluate_set(Task(data, arguments.method, settings), arguments)
@@ -205,7 +204,7 @@ def _evaluate_set(task: Task, arguments: argparse.Namespace) -> None:
 
 
 def _report(argv: Sequence[str]) -> None:
-    parser = _Parser(
+    parser = Parser(
         prog="python -m nsode_jax.evaluate report",
         description="Makes tables and figures of the results of evaluations.",
     )
@@ -218,6 +217,7 @@ def _report(argv: Sequence[str]) -> None:
         help="folder of the report (default: report)",
     )
     arguments = parser.parse_args(argv)
+    require_folder(arguments.out, "--out")
     for path in write_report(arguments.results, arguments.out):
         print(path)
 
@@ -230,13 +230,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     argv = sys.argv[1:] if argv is None else argv
     try:
-        if argv[:1] == ["report"]:
-            _report(argv[1:])
-        else:
-            _evaluate_or_complain(_parse(argv))
-    except (EvaluationError, ReportError, OSError) as error:
-        print(f"nsode_jax.evaluate: {error}", file=sys.stderr)
+        with output_may_end():
+            if argv[:1] == ["report"]:
+                _report(argv[1:])
+            else:
+                _evaluate_or_complain(_parse(argv))
+    except (InputError, EvaluationError, ReportError, OSError) as error:
+        print(f"nsode_jax.evaluate: error: {in_words(error)}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("nsode_jax.evaluate: stopped; the same command goes on from here", file=sys.stderr)
+        return 130
     return 0
 
 

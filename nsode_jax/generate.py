@@ -8,7 +8,6 @@ overridden, e.g. --config.generation.num_skeletons=1000.
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -17,6 +16,7 @@ from absl import app, flags, logging
 from ml_collections import config_flags
 
 from nsode_jax.system.extras import MissingExtra
+from nsode_jax.system.files import in_words, require_folder
 
 _CONFIG = config_flags.DEFINE_config_file(
     "config",
@@ -48,7 +48,7 @@ def main(argv: list[str]) -> int:
                 _write_dataset(Path(_DATA_DIR.value).expanduser(), config, workers, progress)
     except (OSError, ValueError, RuntimeError) as error:
         progress.close()
-        print(f"nsode_jax.generate: error: {error}", file=sys.stderr)
+        print(f"nsode_jax.generate: error: {in_words(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         progress.close()
@@ -62,14 +62,14 @@ def _draw_bank(path: Path, config, workers, progress) -> None:
     from nsode_jax.data.statistics import Statistics
 
     if path.is_dir():
-        raise IsADirectoryError(f"--bank names a folder: {path}")
+        raise IsADirectoryError(f"--bank names a folder, {path}; name a file in it")
     if path.exists():
         there = SkeletonBank.load(path)
         if there.settings != drawing_settings(config) or len(there.keys) != config.num_skeletons:
             raise FileExistsError(f"{path} is a bank of other settings; delete it to draw anew")
         print(f"{path} is complete and intact")
         return
-    _require_writable(path.parent)
+    require_folder(path.parent, "--bank")
     parts = path.with_name(path.name + ".drawing")
     bank = SkeletonBank.draw(config, workers, folder=parts, progress=progress)
     bank.save(path)
@@ -82,7 +82,7 @@ def _draw_bank(path: Path, config, workers, progress) -> None:
 
 
 def _write_dataset(data_dir: Path, config, workers, progress) -> None:
-    _require_writable(data_dir)
+    require_folder(data_dir, "--data_dir")
     # Imported late: worker processes import this module too, and need none of it.
     from nsode_jax.data.shards import write_dataset
     from nsode_jax.data_builders.nsode.nsode_dataset_builder import (
@@ -108,12 +108,6 @@ def _write_dataset(data_dir: Path, config, workers, progress) -> None:
 def _print_report(statistics, picture: Path, what: str = "examples") -> None:
     statistics.plot(picture, what)
     print(f"{statistics.report(what)}\n\nAs a picture: {picture}")
-
-
-def _require_writable(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    if not os.access(folder, os.W_OK):
-        raise PermissionError(f"cannot write to {folder}")
 
 
 def run() -> None:

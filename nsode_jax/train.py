@@ -20,6 +20,7 @@ from absl import app, flags, logging
 from ml_collections import config_flags
 
 from nsode_jax.system.extras import MissingExtra
+from nsode_jax.system.files import in_words, require_folder
 
 _CONFIG = config_flags.DEFINE_config_file(
     "config", None, "Name of a shipped config, such as small, or a file."
@@ -88,6 +89,7 @@ def main(argv: list[str]) -> int:
                 job = (_COORDINATOR.value, _NUM_PROCESSES.value, _PROCESS_ID.value)
                 stack.enter_context(joined_processes(*job))
             config = from_config_dict(_CONFIG.value)
+            require_folder(workdir, "--workdir")
             count = Model(config.model).num_parameters()
             if jax.process_index() == 0:
                 print(
@@ -101,7 +103,7 @@ def main(argv: list[str]) -> int:
             end = train_to_end(*sections, workdir)
         # Exceptions of this process alone must end the others too, so they leave the stack.
         except (CannotJoin, OSError, ValueError) as error:
-            print(f"nsode_jax.train: error: {error}", file=sys.stderr)
+            print(f"nsode_jax.train: error: {in_words(error)}", file=sys.stderr)
             sys.exit(2)
         except WorkersLost as error:
             print(f"nsode_jax.train: stopped: {error}", file=sys.stderr)

@@ -33,5 +33,14 @@ def test_where_it_cannot_be_served(said, monkeypatch):
         text = said("--port", port)
     assert text.startswith(f"cannot serve at 127.0.0.1:{port} (")
     assert text.endswith("); choose another with --port")
-    assert said("--port", "70000").startswith("there is no port 70000")
-    assert said("--host", "no.such.host.invalid").startswith("cannot serve at no.such.host")
+    text = said("--host", "no.such.host.invalid")
+    assert text.startswith("cannot serve at no.such.host") and text.endswith("with --host")
+    assert said("--host", "192.0.2.1").endswith("; choose another with --host")
+
+
+def test_what_is_no_option(said):
+    assert said("--port", "70000").startswith(
+        "argument --port: '70000' is not a whole number from 1"
+    )
+    assert said("--port", "http").startswith("argument --port: 'http' is not a whole number")
+    assert said("--bogus").startswith("unrecognized arguments: --bogus (--help")

@@ -266,10 +266,18 @@ def test_coupled_quantities_from_pasted_cells(browser):
     )  # fmt: skip
     browser.press("Read")
     browser.see(".read", "21 points of hare over year")
+    browser.see(".values", "numbers too: lynx; add what acts on each other")
     browser.all(".q-select")[1].click()
     browser.press("lynx")
     browser.see(".read", "21 points of hare, lynx over year")
+    until(lambda: "numbers too" not in browser.text(".values"))
+    browser.shot("two")
     browser.find("body").send_keys("\ue00c")  # Escape closes the list.
+    browser.unfold()
+    browser.write("tried", "a*hare - b*hare*lynx; c*hare*lynx - d*")
+    browser.see(".problem", "“a law to try”: cannot read the formula 'c*hare*lynx - d*'")
+    browser.write("tried", "lynx")
+    until(lambda: not browser.all(".problem"))
     browser.press("fast")
     browser.press("Find the law")
     browser.see(".details", "eigenvalues")
@@ -306,7 +314,42 @@ def test_many_series_have_constants_of_their_own(browser, tmp_path):
     browser.press("Report, pictures and numbers (ZIP)")
     with zipfile.ZipFile(browser.downloaded("plate_law.zip")) as files:
         assert "constants.csv" in files.namelist()
+    browser.press("Constants (CSV)")
+    table = browser.downloaded("plate_constants.csv").read_text().splitlines()
+    assert table[0].startswith("series,") and [row[:4] for row in table[1:]] == [
+        "wild", "muta", "<i>,",
+    ]  # fmt: skip
     browser.shot("plate")
+
+
+def test_many_series_have_laws_of_their_own(browser, tmp_path):
+    t = np.linspace(0.0, 12.0, 20)
+    series = {"A1": 8 / (1 + 15 * np.exp(-0.9 * t)), "A2": 3 * np.exp(-0.4 * t), "A3": t[:5]}
+    rows = [f"{name},{time},{value:.5f}" for name, y in series.items() for time, value in zip(t, y)]
+    wells = tmp_path / "wells.csv"
+    wells.write_text("\n".join(["well,hours,OD", *rows]))
+    browser.open()
+    browser.upload(ROOT / "examples" / "yeast_growth.csv")
+    browser.see(".read", "19 points")
+    assert not any(radio.is_displayed() for radio in browser.all(".q-radio"))
+    browser.upload(wells)
+    browser.see(".read", "45 points of OD over hours from 0 to 12, 3 series")
+    browser.tick("a law of its own for each series")
+    browser.press("fast")
+    browser.press("Find the law")
+    browser.see(".each", "Laws for 2 of 3 series", "logistic growth", "Only 5 usable points")
+    browser.caption("The data and the solution of candidate 1")
+    browser.see(".details", "carrying capacity")
+    browser.shot("each")
+    until(lambda: browser.all(".each tbody tr"))[1].click()
+    browser.see(".details", "exponential decay")
+    browser.press("Report")
+    browser.see(".command", "nsode-discover wells.csv", "--each --out=wells_laws")
+    browser.press("Report (HTML)")
+    assert b"<!DOCTYPE html>" in browser.downloaded("wells_A2_law.html").read_bytes()
+    browser.press("Table (CSV)")
+    table = browser.downloaded("wells_laws.csv").read_text().splitlines()
+    assert [row.split(",")[0] for row in table] == ["series", "A1", "A2", "A3"]
 
 
 def test_a_form_that_is_known_is_fitted_in_a_window(browser):

@@ -1,5 +1,6 @@
 """What the page makes of a file before the search: the command's reading, from memory."""
 
+import dataclasses
 import gzip
 import io
 import shlex
@@ -89,9 +90,7 @@ def test_what_is_asked_is_what_the_command_is_asked():
     asked = Asked("t", ("a", "b"), "well", inputs=("c",), explicit_time=True, second_order=True)
     given = "x --time t --value a,b --series well --input c --explicit-time --order 2".split()
     assert asked.options("x") == parse(given)
-    asked = Asked(
-        "t", ("a", "b"), replicates=True, own_constants=True, errors=("c",), effort="fast"
-    )
+    asked = Asked("t", ("a", "b"), replicates=True, own="constants", errors=("c",), effort="fast")
     given = "x --time t --value a,b --replicates --constants own --sigma c --effort fast".split()
     assert asked.options("x") == parse(given)
     assert parse(shlex.split(asked.command("x"))[1:]) == asked.options("x")
@@ -105,14 +104,19 @@ def test_what_is_asked_is_what_the_command_is_asked():
     assert asked.options("x") == parse(given)
     assert parse(shlex.split(asked.command("x"))[1:]) == asked.options("x")
     asked = Asked(
-        "t", ("a",), "w", own_constants=True, form="r*y*(1 - y/K)", bounds="0 < r < 5", shared="K",
+        "t", ("a",), "w", own="constants", form="r*y*(1 - y/K)", bounds="0 < r < 5", shared="K",
         effort="fast",
     )  # fmt: skip
     given = "x --time t --value a --series w --constants own --shared K --form".split()
     # Of a form that is known nothing is searched.
     assert asked.options("x") == parse([*given, "r*y*(1 - y/K)", "--bounds", "0 < r < 5"])
+    asked = Asked("t", ("a",), "w", own="law", shared="K")
+    given = "x.csv --time t --value a --series w --each".split()
+    assert asked.options("x.csv") == parse(given)
+    # The command needs a folder.
+    assert parse(shlex.split(asked.command("x.csv"))[1:]) == parse([*given, "--out", "x_laws"])
     # What does not show is not asked for.
-    alone = Asked("t", ("a",), replicates=True, own_constants=True, shared="K", bounds="K > 0")
+    alone = Asked("t", ("a",), replicates=True, own="constants", shared="K", bounds="K > 0")
     assert alone.options("x") == parse(["x", "--time", "t", "--value", "a"])
     assert Asked("--time", ("-x",)).options("x").value == "-x"
 
@@ -123,9 +127,12 @@ def test_inputs_and_options_of_systems_are_read():
     assert driven.names == ("a",) and driven.input_names == ("b", "c")
     assert driven.values[0].shape == (20, 1) and driven.inputs[0].shape == (20, 2)
     assert what_was_read(driven) == "20 points of a over t from 0 to 19, with the inputs b, c"
-    own = Asked("t", ("a", "b"), replicates=True, own_constants=True)
+    own = Asked("t", ("a", "b"), replicates=True, own="constants")
     assert read.read(own).labels == ("a", "b")
     assert command_of(own.options("x")).__name__.endswith("own_constants")
+    each = dataclasses.replace(own, own="law")
+    assert read.read(each).labels == ("a", "b")
+    assert command_of(each.options("x")).__name__.endswith("each")
 
 
 @pytest.mark.parametrize(
@@ -137,16 +144,25 @@ def test_inputs_and_options_of_systems_are_read():
         Asked("t", ("a",), inputs=("a",)),
         Asked("t", ("a",), errors=("a",)),
         Asked("t", (), explicit_time=True),
-        Asked("t", ("a", "b"), replicates=True, own_constants=True, second_order=True),
-        Asked("t", ("a", "b"), series="well", own_constants=True),
+        Asked("t", ("a", "b"), replicates=True, own="constants", second_order=True),
+        Asked("t", ("a", "b"), series="well", own="constants"),
         Asked("t", ("a", "b"), known="-0.1*y"),
         Asked("t", ("a", "b"), form="r*y"),
         Asked("t", ("a", "b"), replicates=True, form="r*y"),
-        Asked("t", ("a", "b"), replicates=True, own_constants=True, robust=True),
+        Asked("t", ("a", "b"), replicates=True, own="constants", robust=True),
+        Asked("t", ("a", "b"), replicates=True, own="law", form="r*y"),
+        Asked("t", ("a", "b"), replicates=True, own="law", explicit_time=True),
         Asked("t", ("a",), form="r*y", known="-0.1*y"),
         Asked("t", ("a",), form="r*y", zero_at_zero=True),
         Asked("t", ("a",), form="r*y", bounds="K > 0"),
         Asked("t", ("a",), form="r*y +"),
+        Asked("t", ("a",), form="0.5*y"),
+        Asked("t", ("a",), form="a*y + b*y**2 + c*y**3", end="3"),
+        Asked("t", ("a", "b"), tried="r*a; b*("),
+        Asked("t", ("a", "b"), tried="r*a"),
+        Asked("t", ("a", "b"), end="5"),
+        Asked("t", ("a",), second_order=True, tried="-k*a*("),
+        Asked("t", ("a", "b", "c", "d", "e")),
         Asked("t", ("a",), known="y*(1 - ?"),
         Asked("t", ("a",), tried="r*y"),
         Asked("t", ("a",), sigma="-1"),

@@ -475,3 +475,12 @@ def test_help_lists_the_options_by_what_they_are_about(capsys):
         "the results:",
     ]
     assert told.startswith("usage: python -m nsode_jax.discover file [options]\n")
+
+
+@pytest.mark.parametrize("module", ["discover", "evaluate", "train"])
+def test_nobody_need_read_all_of_the_output(module):
+    """As in `| head`: no traceback."""
+    command = [sys.executable, "-m", f"nsode_jax.{module}", "--help"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT)
+    process.stdout.close()
+    assert process.stderr.read() == b"" and process.wait() in (0, 141)

@@ -33,7 +33,11 @@ PICTURE = Picture("fit.png", b"png", "a curve", "Data & law.")
         (FORMULA, "$$\ny^2\n$$", f'{base64.b64encode(b"<svg/>").decode()}" alt="y squared">'),
         (PICTURE, "![a curve](fit.png)\n\n*Data \\& law.*", "Data &amp; law.</figcaption>"),
         (TABLE, "| 1 | y \\| 2 |\n| 2 | a\\<b |", "<tr><td>2</td><td>a&lt;b</td></tr>"),
-        (LAWS, "| ---: | :--- |\n", '<td>2</td><td class="code"><code>a&lt;b</code></td>'),
+        (
+            LAWS,
+            "| ---: | :--- |\n",
+            '<td>2</td><td style="text-align: left"><code>a&lt;b</code></td>',
+        ),
     ],
 )
 def test_each_block_in_both_forms(block, markdown, page):

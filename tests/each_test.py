@@ -119,6 +119,7 @@ def test_other_options_are_noticed(tmp_path, monkeypatch, changed):
 
     def run(**options):
         given = {"named_laws": laws, "weights": str(weights), "candidates": ("-y",), "sigma": 0.1}
+        given |= {"sources": ("named laws",)}  # So that the weights are not read.
         discover_each({"a": decay(0.4)}, tmp_path / "out", processes=1, **given | options)
 
     run()
@@ -190,6 +191,21 @@ def test_limits_reach_the_search_of_each_series(tmp_path, monkeypatch):
     limits = Limits(np.array([5.0]), np.array([0.5]), np.array([True]))
     discover_each({"a": (*decay(0.5), 0.1, limits), "b": decay(0.5)}, tmp_path, processes=1)
     assert given == [{"sigma": 0.1, "limits": (limits,)}, {}]
+
+
+def test_what_no_series_can_do_is_refused_once(tmp_path, capsys):
+    data = tmp_path / "series.csv"
+    rows = [f"{k},{i},{i + k}" for k in (1, 2) for i in range(9)]
+    data.write_text("\n".join(["s,t,y", *rows]))
+    out = tmp_path / "out"
+    asked = [str(data), "--series", "s", "--each", "--effort", "fast"]
+    assert command.main([*asked, "--out", str(out), "--weights", "none"]) == 2
+    assert "error: no weights 'none'" in capsys.readouterr().err and not out.exists()
+    assert command.main([*asked, "--out", str(data.with_suffix("")) + "/"]) in (0, 1)
+    (tmp_path / "file").touch()
+    assert command.main([*asked, "--out", str(tmp_path / "file")]) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.endswith("file' (it is a file); choose another folder with --out")
 
 
 def test_a_bad_table_of_named_laws_is_refused_once(tmp_path, capsys):

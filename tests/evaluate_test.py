@@ -225,7 +225,9 @@ def test_unusable_weights_end_the_run(monkeypatch, tmp_path, capsys):
 
     monkeypatch.setattr(pipeline, "discover", discover)
     assert run(tmp_path, "--weights", "large") == 2
-    assert capsys.readouterr().err == "nsode_jax.evaluate: there are no weights named large\n"
+    assert (
+        capsys.readouterr().err == "nsode_jax.evaluate: error: there are no weights named large\n"
+    )
     assert not results_file(tmp_path).exists()
 
 

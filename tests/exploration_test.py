@@ -12,9 +12,11 @@ from scipy.integrate import solve_ivp
 
 from nsode_jax.discovery.own_constants import discover_own_constants
 from nsode_jax.dynamics.system import System
+from nsode_jax.expressions.expression import Expression
 from nsode_jax.reporting.exploration import START
 from nsode_jax.reporting.form_exploration import FormExploration
 from nsode_jax.reporting.law_exploration import LawExploration
+from nsode_jax.reporting.report import write_report
 from nsode_jax.reporting.system_exploration import SystemExploration
 
 
@@ -79,6 +81,9 @@ def test_a_constant_moved_back_is_not_moved():
     seen.move(c1=2.0)
     seen.move(c1=fitted)
     assert not seen.is_moved
+    # As a browser puts it on the nearest step.
+    seen.move(c1=np.nextafter(fitted, 1.0))
+    assert not seen.is_moved and "moved" not in next(pictures(seen))[0]
 
 
 def test_there_may_be_no_solution():
@@ -95,6 +100,35 @@ def test_another_candidate():
     assert seen.names == "dy/dt = c0*y" and not seen.is_moved
     assert [slider.name for slider in seen.sliders] == ["c0", START]
     assert [row[0] for row in seen.table.rows] == ["1", "2"]
+
+
+def test_names_of_constants_agree_wherever_they_stand(tmp_path):
+    """Of a law whose terms are shown in another order than they are stored in."""
+    found = logistic_discovery()
+    a, b = found.best.expression.constants[0], found.best.expression.constants[1]
+    law = Expression.from_infix(f"{b}*y**2 + {a}*y")
+    best = dataclasses.replace(found.best, expression=law, covariance=None)
+    found = dataclasses.replace(found, candidates=(best,))
+    seen = LawExploration(found)
+    assert seen.names == "dy/dt = c0*y + c1*y**2"
+    assert [slider.value for slider in seen.sliders[:2]] == [a, b]
+    assert list(best.constants_table()["value"][:2]) == [a, b]
+    assert seen.python().index(f"{a!r},  # c0") < seen.python().index(f"{b!r},  # c1")
+    for text in (seen.details_html(), write_report(found, tmp_path)[0].read_text("utf-8")):
+        rows = re.findall(r"<td>(c\d)</td>\s*<td>(-?)", text)
+        assert rows == [("c0", ""), ("c1", "-")]
+    seen.move(c1=-0.2)
+    assert seen.shown.best.expression.constants[0] == -0.2
+
+
+def test_a_law_that_explains_little_is_not_to_be_trusted():
+    found = logistic_discovery()
+    assert "do not trust it" not in LawExploration(found).law_html()
+    best = dataclasses.replace(found.best, r2=-0.01)
+    seen = LawExploration(dataclasses.replace(found, candidates=(best,)))
+    assert "It explains only 0% of the variance of the data; do not trust it." in seen.law_html()
+    seen.move(c1=-0.2)  # Of what one has moved that is no news.
+    assert "do not trust it" not in seen.law_html()
 
 
 def test_an_unknown_slider_is_refused():

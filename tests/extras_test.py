@@ -55,7 +55,7 @@ WHO_NEEDS_THEM = {
         "modeling.checkpoints",
         "training.loop",
     },
-    "app": {"app.columns", "app.inputs", "app.law", "app.page"},
+    "app": {"app.choices", "app.columns", "app.each", "app.inputs", "app.law", "app.page"},
     "notebook": {"reporting.widget"},
 }
 

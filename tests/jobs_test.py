@@ -1,12 +1,15 @@
 """The queue of searches: order, progress, errors, an end before time."""
 
+import multiprocessing
 import os
 import signal
 import time
+from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
 from nsode_jax.app.jobs import Queue, QueueFull
+from nsode_jax.data.workers import end_with_parent
 from nsode_jax.dynamics.trajectory import TrajectoryError
 
 PATIENCE = 60.0  # Seconds; only a failed test waits so long.
@@ -24,6 +27,11 @@ def work(task, progress):
         raise KeyError("nobody foresaw this")
     if name == "die":
         os.kill(os.getpid(), signal.SIGKILL)
+    if name == "spread":  # As a law for each of many series is found: on all cores.
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(1, context, initializer=end_with_parent) as pool:
+            progress(str(pool.submit(os.getpid).result()))
+            pool.submit(time.sleep, PATIENCE).result()
     while name == "wait":
         time.sleep(0.01)
 
@@ -79,6 +87,22 @@ def test_jobs_can_be_stopped_where_they_are(queue):
     queue.stop(running)
     assert over(other).result[0] == 25
     assert running.state == waiting.state == "stopped"
+
+
+def test_workers_of_a_job_end_with_it(queue):
+    job = queue.submit(("spread", 0))
+    until(lambda: job.stage.isdigit())
+    os.kill(int(job.stage), 0)  # It is there.
+    queue.stop(job)
+
+    def has_ended():
+        try:
+            os.kill(int(job.stage), 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+    until(has_ended)
 
 
 def test_too_many_jobs_are_refused(queue):

@@ -44,6 +44,7 @@ def foretold(*laws):
         ("-0.1*sqrt(y)", 5.0, Fate.RESTS, 0.0),
         ("-0.4*y", -5.0, Fate.RESTS, 0.0),
         ("-1.0 + 0*y", 2.0, Fate.FALLS, math.nan),
+        ("exp(-4.4*y)", 90.0, Fate.RISES, math.nan),  # Rates whose products vanish.
         ("1/(7 - y)", 1.0, Fate.ENDS, 7.0),  # A pole is no place to rest.
         ("sqrt(7 - y) + 0.1", 1.0, Fate.ENDS, 7.0),
     ],

@@ -40,12 +40,19 @@ def test_other_constants_are_taken():
         ("y**1.7/2.5", "y**c0/c1", (0, 1)),
         ("1/y", "1/y", ()),
         ("sin(y**2) + 0.3", "sin(y**2) + c0", (1,)),
+        # As it is shown: begun with a term that has no minus sign.
+        ("-0.1*y**2 + 0.5*y", "c0*y + c1*y**2", (2, 0)),
+        ("-y + 0.5", "c0 - y", (0,)),
     ],
 )
 def test_constants_get_names(formula, text, places):
-    assert with_names(Expression.from_infix(formula)) == (text, places)
+    assert with_names((Expression.from_infix(formula),))[:2] == ((text,), places)
 
 
 def test_names_go_on_and_variables_may_have_others():
     law = Expression.from_infix("0.5*x - y", ("x", "y"))
-    assert with_names(law, 3, {"x": "prey"}) == ("c3*prey - y", (0,))
+    other = Expression.from_infix("x*y**2 - 0.2", ("x", "y"))
+    named = with_names((law, other, law), {"x": "prey"})
+    assert named.texts == ("c0*prey - y", "prey*y**2 + c1", "c2*prey - y")
+    assert named.places == (0, 2, 3)
+    assert named.shown == (((0, "c0"),), ((1, "exponent"), (2, "c1")), ((3, "c2"),))

@@ -6,7 +6,7 @@ from observing import discovered, prey_discovery
 from nsode_jax.discovery import SystemDiscovery
 from nsode_jax.dynamics.system import System
 from nsode_jax.reporting.system_report import write_report
-from nsode_jax.reporting.system_text import constants_as_shown
+from nsode_jax.results.uncertainty import constants_as_shown
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def test_what_it_says(folder):
         "Mind the gap.",
         "The fitted solution starts at prey = ",
         "| quantity | R² | residual (root mean square) |",
-        "| law of | value | standard error | 95% interval |",
+        "| law of | constant | value | standard error | 95% interval |",
         "| prey | hunters | kind | eigenvalues (1/time) | in the range of the data |",
         "| centre | ± 0.991i | yes |",
         "dhunters/dt = ",
@@ -79,7 +79,7 @@ def test_other_systems(system, equations, start, pictures, tmp_path):
 def test_constants_stand_as_in_the_formula():
     """Of x' = 2 - 0.3 x the fit may hold the terms in another order."""
     found = discovered(System(("x",), explicit_time=True), ("-0.3*x + 2",), (1.0,), noise=0.001)
-    ((first, second),) = constants_as_shown(found.best)
+    ((first, second),) = constants_as_shown(found.best.laws, found.best.standard_errors)
     assert str(found.best).startswith("dx/dt = 2") or str(found.best).startswith("dx/dt = 1.99")
     assert first.value == pytest.approx(2.0, abs=0.01) and second.value < 0.0
     assert first.low < first.value < first.high

@@ -10,11 +10,11 @@ from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.reporting.text import (
     candidate_table,
-    constants_as_shown,
     law_text,
     start_text,
     table_text,
 )
+from nsode_jax.results.uncertainty import constants_as_shown
 
 FOUND = Discovery(
     CANDIDATES,
@@ -41,7 +41,7 @@ class TestText:
 
     def test_many_candidates_are_cut(self):
         many = Discovery(CANDIDATES * 2, FOUND.trajectories, (), 1.0)
-        assert "(3 more candidates in `table()`)" in str(many)
+        assert "(3 more candidates: table() lists all)" in str(many)
         assert "3 more candidates" in many._repr_html_() and "3 more" in many._repr_markdown_()
 
     def test_notebook(self):
@@ -82,8 +82,11 @@ class TestLaw:
     def test_constants_stand_as_in_the_formula(self):
         law = candidate_of("-0.00082*y**2 + 0.547*y", np.diag([1e-5, 0.0, 0.005]) ** 2)
         assert law.rounded().infix.startswith("0.547*y")
-        assert [c for c, *_ in constants_as_shown(law)] == [0.547, -0.00082, 2.0]
-        assert constants_as_shown(law)[0][1:] == pytest.approx((0.005, 0.5372, 0.5568))
+        (shown,) = constants_as_shown((law.expression,), law.standard_errors)
+        assert [c[:2] for c in shown] == [("c0", 0.547), ("c1", -0.00082), ("exponent", 2.0)]
+        assert shown[0][2:] == pytest.approx((0.005, 0.5372, 0.5568))
+        assert list(law.constants_table().index) == ["c0", "c1", "exponent"]
+        assert law.constants_table().loc["c1", "value"] == -0.00082
 
 
 class TestTable:

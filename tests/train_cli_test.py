@@ -26,17 +26,36 @@ def train(*arguments, cwd=ROOT):
         (["--config.training.data_dir={folder}/none"], "no data set nsode/smoke in"),
         (["--config.training.schedule=never"], "schedule must be 'constant' or 'cosine'"),
         (["--config.model.patch_size=7"], "patch_size 7 does not divide"),
-        (["--config.training.batchsize=7"], "no field batchsize; did you mean batch_size?"),
-        (["--config.trainin.batch_size=7"], "no field trainin; did you mean training?"),
+        (
+            ["--config.training.batchsize=7"],
+            "no field batchsize there; did you mean training.batch_size?",
+        ),
+        (["--config.trainin.batch_size=7"], "no field trainin there; did you mean training?"),
+        (["--config.batch_size=7"], "no field batch_size there; did you mean training.batch_size?"),
+        (["--config.training.batch_size=many"], "batch_size=many: this is no number"),
+        (["--workdir={folder}/file"], "(it is a file); choose another folder with --workdir"),
+        (["--config", "README.md"], "the file of --config is no Python"),
+        (["--config", "{folder}/file"], "the file of --config has no function get_config()"),
+        (["--bogus"], "Unknown command line flag 'bogus' (--help lists the flags)"),
     ],
 )
 def test_refusals_are_one_line(overrides, message, tmp_path):
+    (tmp_path / "file").touch()
     arguments = [o.format(folder=tmp_path) for o in overrides]
     workdir = ["--workdir", str(tmp_path / "run")]
-    run = train("--config", "configs/smoke.py", *workdir, *arguments)
+    config = [] if "--config" in arguments else ["--config", "configs/smoke.py"]
+    run = train(*config, *workdir, *arguments)
     assert run.returncode == 2
     assert message in run.stderr
     assert "Traceback" not in run.stderr
+
+
+def test_help_is_that_of_the_command_also_where_it_is_a_script():
+    script = "import sys; sys.argv = ['x', '--help']; from nsode_jax import train as t; t.run()"
+    for arguments in (["-m", "nsode_jax.train", "--help"], ["-c", script]):
+        run = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True)
+        assert run.returncode == 0 and run.stdout.startswith("Trains a model")
+        assert "--workdir: " in run.stdout
 
 
 def test_without_a_config_those_that_ship_are_named():

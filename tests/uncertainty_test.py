@@ -39,7 +39,7 @@ def test_errors_of_independent_constants_add_as_squares():
 
 def test_table():
     table = constants_table(LAW, COVARIANCE)
-    assert list(table.index) == ["c0", "c1", "c2"]
+    assert list(table.index) == ["c0", "c1", "exponent"]
     assert_array_equal(table["value"], [0.53214, -0.00081234, 2.0])
     assert_allclose(table["standard_error"], [0.0034, 0.0000021, 0.0])
     assert_allclose(table.loc["c0", ["low", "high"]].tolist(), [0.525476, 0.538804], rtol=1e-6)

@@ -15,6 +15,7 @@ import re
 import shlex
 import zipfile
 import zlib
+from pathlib import PurePath
 
 from nsode_jax.console import scalar, system
 from nsode_jax.console.arguments import parse
@@ -42,6 +43,7 @@ CONTROLS = {
     "--series": "series",
     "--replicates": "series of one quantity: replicates, wells",
     "--constants own": "constants of its own in each series",
+    "--each": "a law of its own for each series",
     "--input": "measured inputs",
     "--sigma": "errors of measurement",
     "--from": "first time to use",
@@ -75,7 +77,7 @@ class Asked:
         again, or None.
       replicates: whether several columns of values are series of one law, and not
         quantities with a law each.
-      own_constants: whether each of several series has constants of its own.
+      own: what each of several series has of its own: nothing, its "constants", or its "law".
       inputs: keys of the columns of measured inputs.
       errors: keys of the columns of standard deviations: one for all values, or one for each.
       sigma: one standard deviation for all values, where there is no such column.
@@ -100,7 +102,7 @@ class Asked:
     values: tuple[str, ...] = ()
     series: str | None = None
     replicates: bool = False
-    own_constants: bool = False
+    own: str = ""
     inputs: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
     sigma: str = ""
@@ -138,7 +140,12 @@ class Asked:
     @property
     def has_own_constants(self) -> bool:
         """Whether each of several series has constants of its own."""
-        return self.has_several_series and self.own_constants
+        return self.has_several_series and self.own == "constants"
+
+    @property
+    def has_own_laws(self) -> bool:
+        """Whether each of several series has a law of its own."""
+        return self.has_several_series and self.own == "law"
 
     def options(self, file: str | Contents) -> argparse.Namespace:
         """The options of the command that asks the same of a file."""
@@ -148,7 +155,8 @@ class Asked:
 
     def command(self, file: str) -> str:
         """The same as a line for a terminal."""
-        return shlex.join(["nsode-discover", file, *self._arguments()])
+        folder = [f"--out={PurePath(file).stem}_laws"] if self.has_own_laws else []
+        return shlex.join(["nsode-discover", file, *self._arguments(), *folder])
 
     def _arguments(self) -> list[str]:
         named = {
@@ -172,6 +180,7 @@ class Asked:
         switches = {
             "--replicates": self.has_columns_of_series,
             "--constants=own": self.has_own_constants,
+            "--each": self.has_own_laws,
             "--explicit-time": self.explicit_time,
             "--order=2": self.second_order,
             "--robust": self.robust,

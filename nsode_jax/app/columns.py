@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
 
 from nsode_jax.app.asking import CONTROLS, Asked, Table, in_words_of_the_page
+from nsode_jax.expressions.coupled import MOST_STATES
 from nsode_jax.search.effort import EFFORTS
 from nsode_jax.system.extras import extra
 from nsode_jax.tables.dates import ORDERS
@@ -21,7 +23,7 @@ _FEW = 6
 
 _MORE = "errors, inputs, window, what is known of the law"
 
-_ALWAYS_SHOWN = ("--time", "--value", "--series", "--replicates", "--constants own")
+_ALWAYS_SHOWN = ("--time", "--value", "--series", "--replicates", "--constants own", "--each")
 
 _AS_FOUND = "as found"
 _MARKS = {".": "point .", ",": "comma ,", "'": "apostrophe '", " ": "space"}
@@ -57,14 +59,13 @@ class ColumnsCard:
         self._values = self._select("--value", table.columns, "values")
         self._all = ui.button("All columns", on_click=self._take_all).classes("-mt-3")
         self._all.props("flat dense no-caps size=sm")
-        self._several = self._radio(
-            "replicates", "--replicates", "coupled quantities, a law for each"
-        )
+        coupled = "coupled quantities, a law for each"
+        self._several = self._radio("replicates", {False: coupled, True: "--replicates"})
         series = {"": "one series", **table.columns, RESTART: "starts again with the clock"}
         self._series = self._select("--series", series, "series", several=False)
-        self._constants = self._radio(
-            "own_constants", "--constants own", "the same constants in all series"
-        )
+        common = "the same law and constants in all series"
+        ways = {"": common, "constants": "--constants own", "law": "--each"}
+        self._own = self._radio("own", ways)
         self._fold()
         self._effort = ui.toggle(
             list(EFFORTS), value=asked.effort, on_change=lambda e: self._choose(effort=e.value)
@@ -110,9 +111,9 @@ class ColumnsCard:
         select.props("use-chips" if several else "").props(f'hint="{hint}"' if hint else "")
         return select.classes(f"w-full {field}")
 
-    def _radio(self, field: str, option: str, otherwise: str) -> ui.radio:
+    def _radio(self, field: str, ways: dict[Any, str]) -> ui.radio:
         return ui.radio(
-            {False: otherwise, True: CONTROLS[option]},
+            {value: CONTROLS.get(way, way) for value, way in ways.items()},
             value=getattr(self.asked, field),
             on_change=lambda e: self._choose(**{field: e.value}),
         ).props("dense")
@@ -187,17 +188,22 @@ class ColumnsCard:
 
     def _show(self) -> None:
         """Asks what there is to be asked, and says what is chosen in the fold."""
-        asked, number = self.asked, len(self.asked.values)
-        all_values = self._table.all_values(asked)
+        asked, table, number = self.asked, self._table, len(self.asked.values)
+        all_values = table.all_values(asked)
         self._all.set_visibility(len(all_values) > max(_FEW, number))
         if number > _FEW:
             self._values.props(remove="use-chips", add=f'display-value="{number} columns"')
         else:
             self._values.props(remove="display-value", add="use-chips")
+        left = [table.columns[key] for key in all_values if key not in asked.values]
+        few = bool(left) and number == 1 and len(left) < MOST_STATES
+        hint = f"numbers too: {', '.join(left)}; add what acts on each other" if few else ""
+        self._values.props["hint"] = hint
+        self._values.update()
         self._several.set_visibility(asked.has_several_columns)
         # Columns that are series are seldom labelled by another one.
         self._series.set_visibility(asked.series is not None or not asked.has_columns_of_series)
-        self._constants.set_visibility(asked.has_several_series)
+        self._own.set_visibility(asked.has_several_series)
         self._sigma.set_enabled(not asked.errors)
         self._bounds.set_visibility(bool(asked.form))
         self._shared.set_visibility(asked.has_own_constants)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import collections
 import contextlib
 import multiprocessing
@@ -71,6 +72,8 @@ class Queue(Generic[Task, Result]):
         self._worker: tuple[SpawnProcess, Connection] | None = None
         self._thread: threading.Thread | None = None
         self._closed = False
+        # A daemon would end by itself, and could not have workers of its own.
+        atexit.register(self.close)
 
     def submit(self, task: Task) -> Job[Result]:
         """Puts a task at the end of the queue.
@@ -114,6 +117,7 @@ class Queue(Generic[Task, Result]):
             if self._running and not self._running.is_over:
                 self._running.state = "stopped"
             self._changed.notify_all()
+        atexit.unregister(self.close)
         if self._thread is not None:
             self._thread.join()
         self._end_worker()
@@ -166,7 +170,7 @@ class Queue(Generic[Task, Result]):
             self._end_worker()
             context = multiprocessing.get_context("spawn")
             here, there = context.Pipe()
-            process = context.Process(target=_serve_tasks, args=(there, self._work), daemon=True)
+            process = context.Process(target=_serve_tasks, args=(there, self._work))
             process.start()
             there.close()  # Now the worker's end closes when the worker ends.
             self._worker = process, here

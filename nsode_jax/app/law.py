@@ -8,19 +8,21 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from nsode_jax.app.asking import in_words_of_the_page
+from nsode_jax.app.choices import Choices
 from nsode_jax.app.preview import report
 from nsode_jax.app.search import Task
 from nsode_jax.console.commands import command_of
 from nsode_jax.dynamics.trajectory import count
 from nsode_jax.reporting.exploration import Exploration, Slider
 from nsode_jax.results.formatting import value_within
+from nsode_jax.results.own_constants import FormResult
 from nsode_jax.system.extras import extra
 
 with extra("app", "the page"):
-    from nicegui import events, run, ui
+    from nicegui import run, ui
 
 _STEPS = 200
-_SHOWN = 8  # Candidates on a page of the table.
+_REPORTS = {".html": "Report (HTML)", ".zip": "Report, pictures and numbers (ZIP)"}
 
 
 class _Drawn(NamedTuple):
@@ -35,21 +37,32 @@ class _Drawn(NamedTuple):
 class LawCards:
     """Cards on the laws that were found, one of which is looked at."""
 
-    def __init__(self, seen: Exploration, task: Task, drawing: threading.Lock):
+    def __init__(
+        self,
+        seen: Exploration,
+        task: Task,
+        drawing: threading.Lock,
+        file: str = "",
+        series: str = "",
+    ):
         """
         Args:
           seen: what was found.
           task: what was asked for.
           drawing: held while pictures are drawn.
+          file: how files that are handed over are called, if not like that of the data.
+          series: which of many it is.
         """
         self._seen, self._task, self._drawing = seen, task, drawing
+        self._file = file or PurePath(task.options.file).stem
+        self._series = f"{series}: " if series else ""
         self._values: dict[str, float] = {}
         self._busy = self._again = False
         self._labels: dict[str, ui.label] = {}
         self._shown_pictures: list[ui.html] = []
         with ui.card().classes("w-full") as candidates:
             self._candidates()
-        candidates.set_visibility(len(self._table.rows) > 1)  # A given form has no rivals.
+        candidates.set_visibility(len(seen.table.rows) > 1)  # A given form has no rivals.
         with ui.card().classes("w-full"):
             self._law = ui.html("", sanitize=False).classes("blocks law")
             self._pictures = ui.element("div")
@@ -65,27 +78,11 @@ class LawCards:
 
     def _candidates(self) -> None:
         table = self._seen.table
-        columns = [
-            {"name": name, "label": name, "field": name,
-             "align": "left" if name in ("name", table.header[-1]) else "right"}
-            for name in table.header
-        ]  # fmt: skip
-        # An equation on each line.
-        rows = [
-            dict(zip(table.header, (*row[:-1], row[-1].replace("; ", "\n")), strict=True))
-            for row in table.rows
-        ]
-        number = len(self._seen.found.candidates)
-        some = f"{len(rows)} of " if len(rows) < number else ""
-        ui.label(f"{some}{count(number, 'candidate')}; choose one").classes("font-semibold")
-        self._table = (
-            ui.table(columns=columns, rows=rows, row_key=table.header[0], selection="single",
-                     pagination=_SHOWN)
-            .classes("w-full candidates")
-            .props(f"dense flat hide-selected-banner :rows-per-page-options=[{_SHOWN}]")
-        )  # fmt: skip
-        self._table.on("rowClick", self._clicked)
-        self._table.on_select(self._selected)
+        shown, number = len(table.rows), len(self._seen.found.candidates)
+        some = f"{shown} of " if shown < number else ""
+        words = f"{self._series}{some}{count(number, 'candidate')}; choose one"
+        ui.label(words).classes("font-semibold")
+        self._table = Choices(table.header, table.rows, self._choose, words=("name",))
 
     def _exports(self) -> None:
         tabs = ui.tabs().props("dense no-caps align=left active-color=primary")
@@ -100,9 +97,11 @@ class LawCards:
                 self._python = ui.code("", language="python").classes("w-full python")
             with ui.tab_panel("report").classes("p-2"):
                 with ui.row():
-                    kinds = ("Report (HTML)", "Report, pictures and numbers (ZIP)")
-                    for which, kind in enumerate(kinds):
-                        button = ui.button(kind, on_click=partial(self._report, which))
+                    for kind, words in _REPORTS.items():
+                        button = ui.button(words, on_click=partial(self._report, kind))
+                        button.props("no-caps outline")
+                    if isinstance(self._seen.found, FormResult):
+                        button = ui.button("Constants (CSV)", on_click=self._constants)
                         button.props("no-caps outline")
                 if PurePath(self._task.options.file).suffix:  # What was pasted is no file.
                     ui.label("The same on the command line").classes("text-sm mt-3")
@@ -110,16 +109,9 @@ class LawCards:
 
     # --- what happens --------------------------------------------------------
 
-    async def _clicked(self, event: events.GenericEventArguments) -> None:
-        await self._choose(int(event.args[1][self._table.row_key]) - 1)
-
-    async def _selected(self, event: events.TableSelectionEventArguments) -> None:
-        if event.selection:
-            await self._choose(int(event.selection[0][self._table.row_key]) - 1)
-
     async def _choose(self, place: int) -> None:
         """Looks at another law."""
-        self._table.selected = [self._table.rows[place]]
+        self._table.mark(place)
         self._values = {}
         details = await run.io_bound(self._look_at, place)
         if details is None:  # The server is shutting down.
@@ -195,11 +187,15 @@ class LawCards:
         self._latex.set_content(drawn.latex)
         self._python.set_content(drawn.python)
 
-    async def _report(self, which: int) -> None:
+    async def _report(self, kind: str) -> None:
         made = await run.io_bound(self._made_report)
         if made is not None:
-            name = f"{PurePath(self._task.options.file).stem}_law{('.html', '.zip')[which]}"
-            ui.download.content(made[which], name)
+            ui.download.content(dict(zip(_REPORTS, made))[kind], f"{self._file}_law{kind}")
+
+    def _constants(self) -> None:
+        found = self._seen.shown
+        assert isinstance(found, FormResult)
+        ui.download.content(found.constants().to_csv(), f"{self._file}_constants.csv")
 
     # --- beside the page, one at a time --------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import nsode_jax
@@ -18,6 +18,7 @@ from nsode_jax.app.asking import (
     what_was_read,
 )
 from nsode_jax.app.columns import ColumnsCard, say_what_is_wrong
+from nsode_jax.app.each import EachCards
 from nsode_jax.app.guard import Guard
 from nsode_jax.app.inputs import input_card
 from nsode_jax.app.jobs import Job, Queue, QueueFull, in_a_line
@@ -50,6 +51,7 @@ body { background: #f4f6f8; }
 .blocks .wide { overflow-x: auto; }
 .blocks p { margin: .3rem 0; } .blocks ul { padding-left: 1.2rem; list-style: disc; }
 .blocks .formula { margin: 0; } .blocks .formula img { max-height: 7rem; }
+.candidates td.text-left { white-space: normal; }
 .candidates td:last-child { font-family: monospace; white-space: pre-line; min-width: 12rem; }
 @media (max-width: 640px) {
   .candidates :is(th, td) { padding: 4px; }
@@ -63,15 +65,19 @@ body { background: #f4f6f8; }
 """
 
 
-def serve(host: str, port: int, hosts: Sequence[str], show: bool) -> None:
+def serve(
+    host: str, port: int, hosts: Sequence[str], show: bool, ready: Callable[[], None]
+) -> None:
     """Serves the page until it is interrupted.
 
     Args:
       host, port: where.
       hosts: names under which it may be asked for; none: any.
       show: whether to open it in a browser.
+      ready: called once it can be asked for.
     """
     queue: Queue = Queue(search)
+    app.on_startup(ready)
     app.on_shutdown(queue.close)
     app.add_middleware(Guard, hosts=hosts, largest=LARGEST + _OVERHEAD)
     MultiPartParser.spool_max_size = LARGEST + _OVERHEAD  # What is uploaded stays in memory.
@@ -260,9 +266,12 @@ class Visit:
             with self._laws, ui.card().classes("w-full"):
                 say_what_is_wrong(job.message)
         elif job.result is not None and self._task is not None:
-            seen = explore(job.result, *time_and_value(self._task.read))
+            names = time_and_value(self._task.read)
             with self._laws:
-                LawCards(seen, self._task, DRAWING)
+                if isinstance(job.result, dict):
+                    EachCards(job.result, names, self._task, DRAWING)
+                else:
+                    LawCards(explore(job.result, *names), self._task, DRAWING)
 
     def _stop(self) -> None:
         if self._job is not None:

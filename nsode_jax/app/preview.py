@@ -23,6 +23,7 @@ from nsode_jax.reporting.pictures import as_label, draw_points, finish, new_figu
 from nsode_jax.reporting.report_parts import HTML
 from nsode_jax.reporting.system_discovery import SystemDiscovery
 from nsode_jax.reporting.system_exploration import SystemExploration
+from nsode_jax.reporting.tables import laws_table
 from nsode_jax.results.own_constants import FormResult
 from nsode_jax.results.system_result import SystemResult
 from nsode_jax.tables.quantities import Quantities
@@ -67,6 +68,11 @@ def explore(
     if isinstance(found, SystemDiscovery):
         return SystemExploration(found, time_name)
     return LawExploration(found, time_name, value_name)
+
+
+def laws_csv(found: Mapping[str, Discovery | str]) -> str:
+    """The laws of many series as the table that the command writes."""
+    return laws_table(found.items()).to_csv()
 
 
 def report(seen: Exploration, source: str, options: Mapping[str, object]) -> tuple[bytes, bytes]:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from nsode_jax.reporting.form_discovery import FormDiscovery
     from nsode_jax.reporting.system_discovery import SystemDiscovery
 
+    Found = Discovery | SystemDiscovery | FormDiscovery | dict[str, Discovery | str]
+
 
 class Task(NamedTuple):
     """Data, and what is asked of them.
@@ -29,7 +31,7 @@ class Task(NamedTuple):
     command: str
 
 
-def search(task: Task, progress: Progress) -> Discovery | SystemDiscovery | FormDiscovery:
+def search(task: Task, progress: Progress) -> Found:
     """Finds the laws.
 
     Raises:

@@ -22,9 +22,20 @@ class InputError(Exception):
     """What the user gave cannot be used; the message is one line."""
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
+    """A parser that refuses in a line what it does not know."""
+
     def error(self, message: str):
-        raise InputError(f"{message} (--help lists the options)")
+        """
+        Raises:
+          InputError: always.
+        """
+        unknown = message.removeprefix("unrecognized arguments: ")
+        takes_file = any(action.dest == "file" for action in self._actions)
+        hint = ""
+        if takes_file and unknown != message and not unknown.startswith("-"):
+            hint = "there is one file, and a name with blanks needs quotes; "
+        raise InputError(f"{message} ({hint}--help lists the options)")
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -107,7 +118,7 @@ def is_system(options: argparse.Namespace) -> bool:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog=f"python -m {PROGRAM}",
         usage="%(prog)s file [options]",
         description="Finds the law dy/dt = f(y) behind a series in a file.",
@@ -206,7 +217,7 @@ def _ask_of_the_kind(add: Callable) -> None:
     )
     add(
         "--processes",
-        type=_whole(1, 1024),
+        type=whole(1, 1024),
         metavar="N",
         help="with --each: so many side by side (as many as there are cores)",
     )
@@ -244,7 +255,7 @@ def _ask_what_is_known(add: Callable) -> None:
     )
     add(
         "--max-symbols",
-        type=_whole(1, 100),
+        type=whole(1, 100),
         metavar="N",
         help="most operators, variables and constants of a law",
     )
@@ -273,13 +284,13 @@ def _ask_of_the_search(add: Callable) -> None:
     )
     add(
         "--beams",
-        type=_whole(0, 4096),
+        type=whole(0, 4096),
         metavar="N",
         help="width of the network's beam search (by the effort)",
     )
     add(
         "--samples",
-        type=_whole(0, 4096),
+        type=whole(0, 4096),
         metavar="N",
         help="laws drawn from the network beside it (by the effort)",
     )
@@ -290,7 +301,7 @@ def _ask_of_the_search(add: Callable) -> None:
     )
     add(
         "--seed",
-        type=_whole(0, 2**32 - 1),
+        type=whole(0, 2**32 - 1),
         default=0,
         metavar="N",
         help="random seed (%(default)s)",
@@ -306,14 +317,16 @@ def _ask_of_the_results(add: Callable) -> None:
     )
     add(
         "--candidates",
-        type=_whole(1, 10_000),
+        type=whole(1, 10_000),
         default=10,
         metavar="N",
         help="rows of the table (%(default)s)",
     )
 
 
-def _whole(low: int, high: int):
+def whole(low: int, high: int) -> Callable[[str], int]:
+    """Reads a whole number within limits."""
+
     def convert(text: str) -> int:
         try:
             number = int(text)

@@ -1,8 +1,8 @@
 """Which command does what is asked.
 
-`scalar`, `system` and `own_constants` are alike: `read_input(options)` gives the data, or says in
-a line why they cannot be used; `find(read, options, progress)` gives the laws, and
-`chosen(options)` what of the options a report lists.
+They are alike: `read_input(options)` gives the data, or says in a line why they cannot be used;
+`find(read, options, progress)` gives the laws, and `chosen(options)` what of the options a report
+lists.
 """
 
 from __future__ import annotations

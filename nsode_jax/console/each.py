@@ -5,46 +5,46 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from nsode_jax.console import scalar
 from nsode_jax.console.arguments import InputError, of_systems, refuse, require_one_quantity
 from nsode_jax.console.scalar import announce, options_of, read_several, require_laws
 from nsode_jax.console.terminal import Progress, remark
+from nsode_jax.system.files import in_words, require_folder
+from nsode_jax.tables.table import Measurements
+
+if TYPE_CHECKING:
+    from nsode_jax.reporting.discovery import Discovery
 
 _SHOWN = 5
+
+chosen = scalar.chosen
 
 
 def run(options: argparse.Namespace) -> int:
     """As `scalar.run`; the exit code is 0 if a law was found for some series."""
+    read = read_input(options)
     if options.out is None or Path(options.out).suffix:
         raise InputError("--each takes --out, a folder for the results")
-    refuse(
-        {
-            "--constants own": options.constants == "own",
-            "--form": options.form is not None,
-            **of_systems(options),
-        },
-        "does not go with --each",
-    )
-    require_one_quantity(options, "--each")
-    require_laws(options)
-    read = read_several(options, "--each")
+    try:
+        require_folder(options.out, "--out")
+    except OSError as error:
+        raise InputError(str(error)) from None
     announce(read)
     progress = Progress(sys.stderr)
     progress("loading")
-    from nsode_jax.discovery.each import TABLE, EachError, discover_each
+    from nsode_jax.discovery.each import TABLE, discover_each
 
-    series = {
-        label: (one.t, one.y, one.errors, limits if limits.t.size else None)
-        for label, one, limits in zip(read.labels, read.trajectories, read.limits, strict=True)
-    }
     try:
         table = discover_each(
-            series, options.out, processes=options.processes, progress=progress,
+            _series(read), options.out, processes=options.processes, progress=progress,
             **options_of(options),
         )  # fmt: skip
-    except (EachError, OSError) as error:
-        raise InputError(str(error)) from error
+    except (ValueError, OSError) as error:
+        raise InputError(in_words(error)) from error
     finally:
         progress.end_line()
     found = table[table["error"] == ""]
@@ -57,3 +57,37 @@ def run(options: argparse.Namespace) -> int:
         print(remark("note", f"{label}: {error}"))
     print(f"table: {Path(options.out) / TABLE}")
     return 0 if len(found) else 1
+
+
+def read_input(options: argparse.Namespace) -> Measurements:
+    """As `scalar.read_input`: several series."""
+    refuse(
+        {
+            "--constants own": options.constants == "own",
+            "--form": options.form is not None,
+            **of_systems(options),
+        },
+        "does not go with --each",
+    )
+    require_one_quantity(options, "--each")
+    require_laws(options)
+    return read_several(options, "--each")
+
+
+def find(
+    read: Measurements, options: argparse.Namespace, progress: Callable[..., None]
+) -> dict[str, Discovery | str]:
+    """As `scalar.find`, of each series, by its label; of some, in a line, what went wrong."""
+    from nsode_jax.discovery.each import find_each
+
+    return find_each(
+        _series(read), processes=options.processes, progress=progress, **options_of(options)
+    )
+
+
+def _series(read: Measurements) -> dict[str, tuple[Any, ...]]:
+    """As `discover_each` takes them."""
+    return {
+        label: (one.t, one.y, one.errors, limits if limits.t.size else None)
+        for label, one, limits in zip(read.labels, read.trajectories, read.limits, strict=True)
+    }

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nsode_jax.console.arguments import InputError
+from nsode_jax.system.files import try_to_write
 from nsode_jax.tables.files import STANDARD_INPUT
 
 _PICTURES = (".png", ".pdf", ".svg")
@@ -33,24 +34,10 @@ def output_of(file: str, out: str | None) -> Output:
             )
         output = Output(given, folder)
     try:
-        _try_to_write(output.path / "report.html" if output.is_report else output.path)
+        try_to_write(output.path / "report.html" if output.is_report else output.path)
     except OSError as error:
         raise _unwritable(output, error) from None
     return output
-
-
-def _try_to_write(path: Path) -> None:
-    """Opens the file for writing, and leaves everything as it was."""
-    absent = [folder for folder in path.absolute().parents if not folder.exists()]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        existed = path.exists()
-        path.open("ab").close()
-        if not existed:
-            path.unlink()
-    finally:
-        for folder in absent:
-            folder.rmdir()
 
 
 def _unwritable(output: Output, error: OSError) -> InputError:

@@ -26,14 +26,12 @@ from nsode_jax.console.scalar import (
 )
 from nsode_jax.console.searching import print_notes, searched
 from nsode_jax.console.terminal import remark
+from nsode_jax.dynamics.trajectory import MIN_POINTS, MORE_THAN_CONSTANTS
 from nsode_jax.search.effort import SOURCES
 from nsode_jax.tables.table import Measurements
 
 if TYPE_CHECKING:
     from nsode_jax.reporting.form_discovery import FormDiscovery
-
-_FEWEST = 3
-"""Points of a series whose form is known: of how many constants is seen when it is read."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -62,11 +60,11 @@ def run(options: argparse.Namespace) -> int:
 
 def read_input(options: argparse.Namespace) -> Measurements:
     """As `scalar.read_input`: several series, but for a form that is known."""
-    _refuse(options)
+    constants = _refuse(options)
     if options.constants == "own":
         read = read_several(options, "--constants own")
     else:
-        read = read_series(options, _FEWEST)
+        read = read_series(options, min(MIN_POINTS, len(constants) + MORE_THAN_CONSTANTS))
         if len(read.trajectories) > 1:
             raise InputError(
                 f"--form for {len(read.trajectories)} series takes --constants own, with --shared "
@@ -112,10 +110,13 @@ def chosen(options: argparse.Namespace) -> dict[str, object]:
     return given | ({"shared": ", ".join(options.shared)} if options.shared else {})
 
 
-def _require_form(options: argparse.Namespace) -> None:
-    """Refuses a form that cannot be read, and bounds and shared constants that it has not."""
+def _constants_of_form(options: argparse.Namespace) -> tuple[str, ...]:
+    """The constants of the form, none where there is no form.
+
+    Refuses one that cannot be read, and bounds and shared constants that it has not.
+    """
     if options.form is None:
-        return
+        return ()
     from nsode_jax.fitting.bounds import Bounds
     from nsode_jax.selection.named_formula import NamedFormula
 
@@ -123,6 +124,10 @@ def _require_form(options: argparse.Namespace) -> None:
         names = NamedFormula.parse(options.form).names
     except ValueError as error:
         raise InputError(f"argument --form: {error}") from None
+    if not names:
+        raise InputError(
+            f"argument --form: name the constants, such as r*y*(1 - y/K), in {options.form!r}"
+        )
     try:
         Bounds.of(options.bounds, names)
     except ValueError as error:
@@ -132,11 +137,13 @@ def _require_form(options: argparse.Namespace) -> None:
             f"argument --shared: the form has the constants {', '.join(names)}; there is no "
             f"{', '.join(unknown)}"
         )
+    return names
 
 
-def _refuse(options: argparse.Namespace) -> None:
+def _refuse(options: argparse.Namespace) -> tuple[str, ...]:
+    """Refuses what does not go together; the constants of the form, if there is one."""
     require_one_quantity(options, "--constants own" if options.form is None else "--form")
-    _require_form(options)
+    constants = _constants_of_form(options)
     refuse(
         {
             "--try": bool(options.laws),
@@ -163,3 +170,4 @@ def _refuse(options: argparse.Namespace) -> None:
             },
             "is of a search, and with --form nothing is searched",
         )
+    return constants

@@ -14,6 +14,8 @@ from nsode_jax.console.output import Output, output_of, write
 from nsode_jax.console.scalar import count_and_span
 from nsode_jax.console.searching import print_notes, searched
 from nsode_jax.console.terminal import remark
+from nsode_jax.dynamics.system import MOST_OBSERVED
+from nsode_jax.observed.runs import read_runs
 from nsode_jax.search.effort import SOURCES
 from nsode_jax.tables.quantities import Quantities, read_quantities
 
@@ -39,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
 def read_input(options: argparse.Namespace) -> Quantities:
     """As `scalar.read_input`."""
     _refuse(options)
-    return read_quantities(
+    read = read_quantities(
         options.file,
         _listed(options.value),
         options.time,
@@ -51,6 +53,28 @@ def read_input(options: argparse.Namespace) -> Quantities:
         thousands=options.thousands,
         dates=options.dates,
     )
+    _require_usable(read, options)
+    return read
+
+
+def _require_usable(read: Quantities, options: argparse.Namespace) -> None:
+    """Refuses what the search would refuse: too few data, laws of one's own that are none."""
+    data, _ = read_runs(
+        list(read.times),
+        list(read.values),
+        list(read.inputs) if read.input_names else None,
+        names=read.names,
+        input_names=read.input_names or None,
+        explicit_time=options.explicit_time,
+        order=options.order,
+    )
+    if options.laws:
+        from nsode_jax.search.own_systems import OwnSystem  # It imports JAX.
+    for laws in options.laws:
+        try:
+            OwnSystem.parse(laws, data.system)
+        except ValueError as error:
+            raise InputError(f"argument --try: {error}") from None
 
 
 def _refuse(options: argparse.Namespace) -> None:
@@ -72,6 +96,11 @@ def _refuse(options: argparse.Namespace) -> None:
     )
     if options.value is None:
         raise InputError("name the columns that have laws: --value prey,predator")
+    if (number := len(_listed(options.value))) > MOST_OBSERVED:
+        raise InputError(
+            f"--value names {number} quantities, and a system has {MOST_OBSERVED} at most; if each "
+            "is a series of one quantity, add --replicates"
+        )
 
 
 def _listed(names: str | None) -> list[str]:

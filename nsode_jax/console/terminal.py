@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
 import sys
 import textwrap
 import time
+from collections.abc import Iterator
 from typing import TextIO
 
 _NARROWEST = 80  # Columns for which tables and notes are set on a terminal.
@@ -38,6 +41,19 @@ class Progress:
             without = f"\r{self._line}     " if self._percent else ""
             print(without, file=self._stream, flush=True)
         self._open = False
+
+
+@contextlib.contextmanager
+def output_may_end() -> Iterator[None]:
+    """Around what prints: where nobody reads on, as in `| head`, the program ends in silence."""
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # For what is left.
+        sys.exit(128 + 13)  # As of a program that SIGPIPE ends.
 
 
 def remark(kind: str, text: str) -> str:

@@ -9,29 +9,36 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 import numpy as np
 
+from nsode_jax.data.workers import end_with_parent
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.progress import Progress, silent
+from nsode_jax.reporting.tables import laws_table
 from nsode_jax.results.json_fields import DiscoveryFileError
+from nsode_jax.search.effort import SOURCES
 from nsode_jax.selection.belief import own_laws
 from nsode_jax.system.files import write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from nsode_jax.results.result import Candidate
+    from nsode_jax.reporting.discovery import Discovery
 
 OPTIONS, TABLE = "options.json", "laws.csv"
+
+_STAGE = "finding a law for each series"
 
 _Task = tuple[Any, ...]
 """Label, times, values, and what else is given of the series."""
 
 _Outcome = tuple[str, str]
 """Label, and what went wrong; empty if nothing did."""
+
+Done = TypeVar("Done")
 
 
 class EachError(ValueError):
@@ -70,9 +77,11 @@ def discover_each(
 
     Raises:
       EachError: if the folder holds results of other options, or a label is empty.
+      WeightsError: if those of the network cannot be read.
       ImportError: if Beam is asked for and not installed.
     """
     folder = Path(folder)
+    _require_weights(options)
     _prepare(folder, series, options)
     todo = [(label, *values) for label, values in series.items() if not _is_done(folder, label)]
     work: functools.partial[_Outcome] = functools.partial(
@@ -84,15 +93,47 @@ def discover_each(
         if beam_options is not None
         else (_on_cores(work, todo, processes or os.cpu_count() or 1))
     )
-    progress("finding a law for each series", 1 - len(todo) / max(len(series), 1))
+    progress(_STAGE, 1 - len(todo) / max(len(series), 1))
     for number, (label, error) in enumerate(outcomes, start=1):
         if error:
             errors[label] = error
-        left = len(todo) - number
-        progress("finding a law for each series", 1 - left / len(series))
-    table = _table(folder, series, errors)
+        progress(_STAGE, 1 - (len(todo) - number) / len(series))
+    table = laws_table(
+        (label, errors[label] if label in errors else _loaded(folder, label)) for label in series
+    )
     table.to_csv(folder / TABLE)
     return table
+
+
+def find_each(
+    series: Mapping[str, tuple[Any, ...]],
+    *,
+    processes: int | None = None,
+    progress: Progress = silent,
+    **options: Any,
+) -> dict[str, Discovery | str]:
+    """The same in memory, with nothing written.
+
+    Args:
+      series, processes, progress, options: as of `discover_each`.
+
+    Returns:
+      By label, in the order of the series, the discovery, or in a line what went wrong.
+
+    Raises:
+      EachError: if there are no series, or a label is empty.
+      WeightsError: if those of the network cannot be read.
+    """
+    _require_labels(series)
+    _require_weights(options)
+    tasks = [(label, *values) for label, values in series.items()]
+    work = functools.partial(_found, options=options)
+    found: dict[str, Discovery | str] = {}
+    progress(_STAGE)
+    for label, one in _on_cores(work, tasks, processes or os.cpu_count() or 1):
+        found[label] = one
+        progress(_STAGE, len(found) / len(series))
+    return {label: found[label] for label in series}
 
 
 def result_file(folder: str | Path, label: str) -> Path:
@@ -105,6 +146,18 @@ def result_file(folder: str | Path, label: str) -> Path:
 
 def _discover_one(task: _Task, folder: Path, options: Mapping[str, Any]) -> _Outcome:
     """Finds the law of one series and saves it."""
+    label, found = _found(task, options)
+    if isinstance(found, str):
+        return label, found
+    try:
+        found.save(result_file(folder, label))
+    except DiscoveryFileError as error:
+        return label, str(error)
+    return label, ""
+
+
+def _found(task: _Task, options: Mapping[str, Any]) -> tuple[str, Discovery | str]:
+    """Label and law of one series, or what went wrong."""
     from nsode_jax.decoding.compiled import keep_compiled_programs
     from nsode_jax.discovery.pipeline import DiscoveryError, discover
 
@@ -114,16 +167,15 @@ def _discover_one(task: _Task, folder: Path, options: Mapping[str, Any]) -> _Out
     known |= {} if limits is None else {"limits": (limits,)}
     keep_compiled_programs()
     try:
-        discover(t, y, **{**options, **known}).save(result_file(folder, label))
-    except (DiscoveryError, DiscoveryFileError, ValueError) as error:
+        return label, discover(t, y, **{**options, **known})
+    except (DiscoveryError, ValueError) as error:
         return label, " ".join(str(error).split())
-    return label, ""
 
 
 def _on_cores(
-    work: Callable[[_Task], _Outcome], todo: Sequence[_Task], processes: int
-) -> Iterable[_Outcome]:
-    """Outcomes as they come."""
+    work: Callable[[_Task], Done], todo: Sequence[_Task], processes: int
+) -> Iterable[Done]:
+    """What is done of each, as it comes."""
     if processes == 1 or len(todo) <= 1:
         yield from map(work, todo)
         return
@@ -132,7 +184,8 @@ def _on_cores(
 
     # A fork of a process in which JAX has threads may hang.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(processes, len(todo)), mp_context=context) as pool:
+    workers = min(processes, len(todo))
+    with ProcessPoolExecutor(workers, context, initializer=end_with_parent) as pool:
         futures = [pool.submit(work, task) for task in todo]
         try:
             for future in as_completed(futures):
@@ -185,10 +238,7 @@ def _prepare(
     folder: Path, series: Mapping[str, tuple[Any, ...]], options: Mapping[str, Any]
 ) -> None:
     """Makes the folder, or checks that it is of the same search; drops results of other data."""
-    if not series:
-        raise EachError("there are no series")
-    if not all(label.strip() for label in series):
-        raise EachError("every series needs a label")
+    _require_labels(series)
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / OPTIONS
     asked = json.loads(json.dumps(_contents(options), default=_as_json))
@@ -202,6 +252,21 @@ def _prepare(
             result_file(folder, label).unlink(missing_ok=True)
     content = {"options": asked, "series": known | data}
     write_atomically(file, json.dumps(content, sort_keys=True, indent=1).encode())
+
+
+def _require_labels(series: Mapping[str, tuple[Any, ...]]) -> None:
+    if not series:
+        raise EachError("there are no series")
+    if not all(label.strip() for label in series):
+        raise EachError("every series needs a label")
+
+
+def _require_weights(options: Mapping[str, Any]) -> None:
+    """Refuses weights that cannot be read once, and not for each series."""
+    if "network" in options.get("sources", SOURCES):
+        from nsode_jax.modeling.pretrained import load_pretrained
+
+        load_pretrained(options.get("weights", "small"))
 
 
 def _fingerprint(given: tuple[Any, ...]) -> str:
@@ -239,36 +304,10 @@ def _is_done(folder: Path, label: str) -> bool:
     return result_file(folder, label).exists()
 
 
-def _table(folder: Path, labels: Iterable[str], errors: Mapping[str, str]) -> pd.DataFrame:
-    """A row per series."""
-    import pandas as pd  # Slow to import.
-
+def _loaded(folder: Path, label: str) -> Discovery | str:
     from nsode_jax.reporting.discovery import Discovery
 
-    rows: list[dict[str, Any]] = []
-    for label in labels:
-        if label in errors:
-            rows.append({"error": errors[label]})
-            continue
-        try:
-            found = Discovery.load(result_file(folder, label))
-        except (OSError, DiscoveryFileError) as error:
-            rows.append({"error": str(error)})
-            continue
-        rows.append({"error": "", **_row(found.best)})
-    first = ["formula", "name", "parameters", "r2", "residual_rms", "probability", "y0", "error"]
-    index = pd.Index(list(labels), name="series")
-    return pd.DataFrame(rows, index=index).reindex(columns=first)
-
-
-def _row(best: Candidate) -> dict[str, Any]:
-    name = best.name
-    return {
-        "formula": best.rounded().infix,
-        "name": name.law.name if name else "",
-        "parameters": "; ".join(map(str, name.parameters)) if name else "",
-        "r2": best.r2,
-        "residual_rms": best.residual_rms,
-        "probability": best.probability,
-        "y0": best.y0,
-    }
+    try:
+        return Discovery.load(result_file(folder, label))
+    except (OSError, DiscoveryFileError) as error:
+        return str(error)

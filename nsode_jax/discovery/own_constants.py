@@ -25,7 +25,7 @@ from nsode_jax.discovery.pipeline import (
 )
 from nsode_jax.discovery.series import read_series
 from nsode_jax.discovery.weighting import GROWING, OVER_DECADES
-from nsode_jax.dynamics.trajectory import MIN_POINTS, Trajectory
+from nsode_jax.dynamics.trajectory import MIN_POINTS, MORE_THAN_CONSTANTS, Trajectory
 from nsode_jax.fitting.bounds import Bounds
 from nsode_jax.fitting.fit import USER, Origin
 from nsode_jax.fitting.own_constants import fit_own_constants
@@ -48,8 +48,6 @@ from nsode_jax.selection.score import (
 )
 
 _MOST_POINTS_EACH = 200
-_MORE = 2
-"""Points beyond as many as constants, for the first value and the noise."""
 
 
 def discover_own_constants(
@@ -107,7 +105,7 @@ def discover_own_constants(
     formula, fewest = None, MIN_POINTS
     if law is not None:
         formula = _named(law)
-        fewest = min(fewest, len(formula.names) + _MORE)
+        fewest = min(fewest, len(formula.names) + MORE_THAN_CONSTANTS)
     trajectories, notes = read_series(t, y, sigma, _MOST_POINTS_EACH * len(y), fewest)
     if len(trajectories) < 2 and formula is None:
         raise ValueError(

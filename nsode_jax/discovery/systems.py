@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from nsode_jax.discovery.pipeline import DiscoveryError
-from nsode_jax.discovery.runs import read_runs
 from nsode_jax.discovery.weighting import weighted_system, with_expected_noise
 from nsode_jax.fitting.components import component_forms
 from nsode_jax.fitting.progress import Progress, silent
 from nsode_jax.fitting.shooting import SystemFit, covariance
 from nsode_jax.observed.observations import Observations
 from nsode_jax.observed.regression import Regression
+from nsode_jax.observed.runs import read_runs
 from nsode_jax.reporting.system_discovery import SystemDiscovery
 from nsode_jax.results.diagnostics import POOR_R2, poor_fit
 from nsode_jax.results.system_result import SystemCandidate

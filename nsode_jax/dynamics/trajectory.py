@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 MIN_POINTS = 8
+MORE_THAN_CONSTANTS = 2  # Points of a law of known form: for the first value, and the noise.
 LARGEST = 1e150  # Squares of values must stay finite,
 SMALLEST_RANGE = 1e-150  # and squares of differences must not vanish.
 CONSTANT_RELATIVE_RANGE = 1e-12  # A range below this is rounding, not a change.

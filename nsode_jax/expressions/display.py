@@ -14,7 +14,7 @@ from nsode_jax.expressions.prefix import Prefix, subtree_end
 
 def tidied(prefix: Prefix) -> Prefix:
     """The same function; a sum begins with a term that has no minus sign, if it has one."""
-    return _positive_term_first(_without_ones(prefix))
+    return positive_term_first(_without_ones(prefix))
 
 
 def _without_ones(prefix: Prefix) -> Prefix:
@@ -41,7 +41,7 @@ def _without_ones(prefix: Prefix) -> Prefix:
     return (prefix[0], *itertools.chain.from_iterable(arguments))
 
 
-def _positive_term_first(prefix: Prefix) -> Prefix:
+def positive_term_first(prefix: Prefix) -> Prefix:
     """The same sum, begun with its first term that has no minus sign, if there is one."""
     terms, rest = [], prefix
     while rest[0] in ("add", "sub"):

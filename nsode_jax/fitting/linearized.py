@@ -64,7 +64,8 @@ class Linearized:
             rows = np.concatenate(group)
             taken = self.jacobian.shape[1] * rows.size / self.residual.size
             moved[rows] *= np.sqrt(dependence([self.residual[each] for each in group], taken))
-        return root @ np.linalg.qr(moved, mode="r").T
+        _, triangle = np.linalg.qr(moved)
+        return root @ triangle.T
 
 
 def autocorrelation(series: Sequence[Float[np.ndarray, " time"]]) -> float:

@@ -22,7 +22,7 @@ from flax import traverse_util
 from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.modeling.config import ModelConfig
 from nsode_jax.modeling.transformer import Model, Params
-from nsode_jax.system.files import write_atomically
+from nsode_jax.system.files import in_words, write_atomically
 
 SCHEMA_VERSION = 1
 SHIPPED_WEIGHTS = Path(__file__).parent.parent / "weights"
@@ -121,7 +121,9 @@ def load_pretrained(
     except WeightsError:
         raise
     except (OSError, KeyError, TypeError, ValueError) as error:
-        raise WeightsError(f"cannot read the weights in {folder}: {error}") from error
+        raise WeightsError(
+            f"cannot read the weights in {folder}: {in_words(error)}; export or copy them anew"
+        ) from error
     expected = {name: leaf.shape for name, leaf in _flatten(model.shapes()).items()}
     if {name: array.shape for name, array in flat.items()} != expected:
         raise WeightsError(f"the weights in {folder} do not fit its model.json; export them anew")

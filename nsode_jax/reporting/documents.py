@@ -113,7 +113,7 @@ figure { margin: 1.5rem 0; } figcaption { color: #555; font-size: 0.9rem; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; }
 th, td { padding: 0.25rem 0.8rem; text-align: right; border-bottom: 1px solid #ddd;
   white-space: nowrap; } th { border-bottom: 2px solid #888; }
-.code { text-align: left; } pre { background: #f5f5f5; padding: 0.7rem; overflow-x: auto;
+pre { background: #f5f5f5; padding: 0.7rem; overflow-x: auto;
   white-space: pre-wrap; }
 """.strip()
 
@@ -176,7 +176,7 @@ def image(data: bytes, kind: str, alt: str) -> str:
 
 
 def _table_to_html(table: Table) -> str:
-    last = ' class="code"' if table.code else ""
+    last = ' style="text-align: left"' if table.code else ""
     *names, final = (html.escape(name) for name in table.header)
     head = "".join(f'<th scope="col">{name}</th>' for name in names)
     head += f'<th scope="col"{last}>{final}</th>'

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from matplotlib.figure import Figure
@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from nsode_jax.reporting.certainty import certainty_text
 from nsode_jax.reporting.documents import Block, Bullets, Heading, Table, blocks_to_html, image
 from nsode_jax.reporting.report_parts import svg
+from nsode_jax.results.diagnostics import POOR_R2
 from nsode_jax.results.moved import chosen
 from nsode_jax.results.own_constants import FormResult
 from nsode_jax.results.result import Result
@@ -30,6 +31,9 @@ MOST_LAWS = 20
 SIZE = (6.4, 4.4)  # Inches, of a picture.
 
 _REACH, _ERRORS, _FARTHEST = 0.5, 4.0, 2.0  # Of a value, of its errors, and of a value at most.
+
+_SAME = 1e-9
+"""Of the range of a slider, by which values that are the same may differ."""
 
 Found = TypeVar("Found", bound=Result | SystemResult | FormResult)
 
@@ -84,9 +88,12 @@ class Exploration(abc.ABC, Generic[Found]):
         names = {slider.name for slider in self.sliders}
         if unknown := set(values) - names:
             raise KeyError(f"no constant {', '.join(sorted(unknown))}; there are {sorted(names)}")
-        fitted = {slider.name: slider.value for slider in self.sliders}
         moved = self._moved | values
-        self._moved = {name: value for name, value in moved.items() if value != fitted[name]}
+        for name, value, low, high in self.sliders:
+            # Browsers put a slider on the nearest of its steps, an ulp beside.
+            if abs(moved.get(name, value) - value) <= _SAME * (high - low):
+                moved.pop(name, None)
+        self._moved = moved
         self._shown = self._with(self._moved) if self._moved else self._fitted
 
     def reset(self) -> None:
@@ -156,6 +163,12 @@ class Exploration(abc.ABC, Generic[Found]):
         """What one should know before one believes the law."""
         return (*self._how_sure(), *self.found.notes)
 
+    def _poor(self, r2: float) -> str:
+        """A word on a law that hardly explains the data as it was fitted."""
+        if self.is_moved or not r2 < POOR_R2:
+            return ""
+        return f" It explains only {max(r2, 0.0):.0%} of the variance of the data; do not trust it."
+
     def _how_sure(self) -> tuple[str, ...]:
         sure = certainty_text(self.found)
         return (f"How sure: {sure}",) if sure else ()
@@ -177,7 +190,7 @@ def slider(name: str, value: float, error: float) -> Slider:
 
 
 def constants_with(
-    constants: tuple[float, ...], places: list[int], values: Mapping[str, float]
+    constants: tuple[float, ...], places: Sequence[int], values: Mapping[str, float]
 ) -> list[float]:
     """Constants of which those at `places`, called c0, c1, ..., may have other values."""
     moved = list(constants)

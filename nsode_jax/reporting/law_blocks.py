@@ -6,10 +6,12 @@ from nsode_jax.expressions.display import value_with_error
 from nsode_jax.reporting.documents import Block, Code, Formula, Paragraph, Table
 from nsode_jax.reporting.plot import law_mathtext
 from nsode_jax.reporting.report_parts import INTERVALS, MOST_STARTS, constant_row, formula_svg
-from nsode_jax.reporting.text import constants_as_shown, goodness_text, start_text
+from nsode_jax.reporting.text import goodness_text, start_text
 from nsode_jax.results.analysis import find_fixed_points, residual_text
 from nsode_jax.results.formatting import probability_text, r2_text
 from nsode_jax.results.result import Candidate, Result
+from nsode_jax.results.source import NamedConstants
+from nsode_jax.results.uncertainty import constants_as_shown
 from nsode_jax.tables.units import unit_of
 
 
@@ -52,12 +54,21 @@ def name_blocks(best: Candidate, time_name: str, value_name: str) -> list[Block]
     ]
 
 
+def with_left_side(named: NamedConstants) -> str:
+    """The law with names for its constants."""
+    return f"dy/dt = {named.texts[0]}"
+
+
 def constant_blocks(best: Candidate) -> list[Block]:
     """The constants with standard errors and intervals."""
-    rows = tuple(constant_row(*constant) for constant in constants_as_shown(best))
+    (constants,) = constants_as_shown((best.expression,), best.standard_errors)
+    rows = tuple((name, *constant_row(*constant)) for name, *constant in constants)
     if not rows:
         return [Paragraph("The law has no constants.")]
-    return [Paragraph(INTERVALS), Table(("value", "standard error", "95% interval"), rows)]
+    return [
+        Paragraph(INTERVALS),
+        Table(("constant", "value", "standard error", "95% interval"), rows),
+    ]
 
 
 def fixed_point_blocks(result: Result, value_name: str) -> list[Block]:

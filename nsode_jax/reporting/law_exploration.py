@@ -36,7 +36,7 @@ class LawExploration(Exploration[Result]):
     def law_html(self) -> str:
         best = self._shown.best
         left = residual_text(self._shown)
-        fit = f"R² = {r2_text(best.r2)}; residual (root mean square) {left}."
+        fit = f"R² = {r2_text(best.r2)}; residual (root mean square) {left}.{self._poor(best.r2)}"
         fit = fit if math.isfinite(best.residual_rms) else NO_SOLUTION
         return blocks_to_html([law_blocks.formula_block(best), Paragraph(fit)])
 
@@ -67,16 +67,16 @@ class LawExploration(Exploration[Result]):
 
     def _named(self) -> tuple[str, tuple[Slider, ...]]:
         best = self._fitted.best
-        named = with_names(best.expression)
+        named = with_names((best.expression,))
         values, errors = best.expression.constants, best.standard_errors
-        self._places = list(named.places)
+        self._places = named.places
         sliders = [
             slider(f"c{number}", values[place], errors[place])
             for number, place in enumerate(named.places)
         ]
         if len(self._fitted.trajectories) == 1:
             sliders.append(slider(START, best.y0, best.residual_rms))
-        return f"dy/dt = {named.text}", tuple(sliders)
+        return law_blocks.with_left_side(named), tuple(sliders)
 
     def _with(self, values: Mapping[str, float]) -> Result:
         constants = constants_with(self._fitted.best.expression.constants, self._places, values)

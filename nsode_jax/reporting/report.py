@@ -17,11 +17,17 @@ from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.reporting.documents import (
     Block,
     Bullets,
+    Code,
     Heading,
     Paragraph,
     Picture,
 )
-from nsode_jax.reporting.law_blocks import constant_blocks, fixed_point_blocks, law_blocks
+from nsode_jax.reporting.law_blocks import (
+    constant_blocks,
+    fixed_point_blocks,
+    law_blocks,
+    with_left_side,
+)
 from nsode_jax.reporting.next_measurement import draw_next
 from nsode_jax.reporting.plot import (
     draw_fit,
@@ -54,6 +60,7 @@ from nsode_jax.results.formatting import (
 )
 from nsode_jax.results.outlook import outlook
 from nsode_jax.results.result import Result
+from nsode_jax.results.source import with_names
 
 
 def write_report(
@@ -120,6 +127,7 @@ def _content(
         *([Heading("To be wary of"), Bullets(notes)] if notes else []),
         fit,
         Heading("Constants"),
+        Code(with_left_side(with_names((result.best.expression,)))),
         *constant_blocks(result.best),
         Heading("Fixed points"),
         *fixed_point_blocks(result, names.value),

@@ -38,7 +38,7 @@ class SystemExploration(Exploration[SystemResult]):
     def law_html(self) -> str:
         best = self._shown.best
         left = ", ".join(f"{each:.3g}" for each in best.residuals)
-        fit = f"R² = {r2_text(best.r2)}; residual (root mean square) {left}."
+        fit = f"R² = {r2_text(best.r2)}; residual (root mean square) {left}.{self._poor(best.r2)}"
         fit = fit if all(map(math.isfinite, best.residuals)) else NO_SOLUTION
         letters = system_report.letters_blocks(self._shown.system, self.time_name)
         return blocks_to_html([system_report.formula_block(best), *letters, Paragraph(fit)])
@@ -71,18 +71,14 @@ class SystemExploration(Exploration[SystemResult]):
         return program(system.observed, system.states, system.inputs, best.equations)
 
     def _named(self) -> tuple[str, tuple[Slider, ...]]:
-        best, before = self._fitted.best, 0
-        formulas, self._places = [], list[int]()
-        for left, law in zip(best.left_sides, best.laws, strict=True):
-            named = with_names(law, len(self._places))
-            formulas.append(f"{left} = {named.text}")
-            self._places += [before + place for place in named.places]
-            before += len(law.constants)
+        best = self._fitted.best
+        named = with_names(best.laws)
+        self._places = named.places
         sliders = tuple(
             slider(f"c{number}", best.constants[place], best.standard_errors[place])
             for number, place in enumerate(self._places)
         )
-        return "\n".join(formulas), sliders
+        return system_report.with_left_sides(best, named), sliders
 
     def _with(self, values: Mapping[str, float]) -> SystemResult:
         constants = constants_with(self._fitted.best.constants, self._places, values)

@@ -41,9 +41,10 @@ from nsode_jax.reporting.system_plot import (
     has_portrait,
     system_mathtext,
 )
-from nsode_jax.reporting.system_text import candidate_table, constants_as_shown, start_text
+from nsode_jax.reporting.system_text import candidate_table, start_text
 from nsode_jax.results import system_persistence
 from nsode_jax.results.formatting import probability_text, r2_text
+from nsode_jax.results.source import NamedConstants, with_names
 from nsode_jax.results.system_analysis import (
     SystemFixedPoints,
     eigenvalue_text,
@@ -53,6 +54,7 @@ from nsode_jax.results.system_analysis import (
 )
 from nsode_jax.results.system_exports import to_source
 from nsode_jax.results.system_result import SystemCandidate, SystemResult
+from nsode_jax.results.uncertainty import constants_as_shown
 
 _PANEL = 2.1
 """Height in inches of each further panel of a picture."""
@@ -117,6 +119,7 @@ def _content(
         *([Heading("To be wary of"), Bullets(notes)] if notes else []),
         fit,
         Heading("Constants"),
+        Code(with_left_sides(found.best, with_names(found.best.laws))),
         *constant_blocks(found.best),
         *behaviour_blocks(found, points, planes),
         Heading("What the laws do not explain"),
@@ -168,6 +171,12 @@ def formula_block(best: SystemCandidate) -> Formula:
     return Formula(best.latex(), formula_svg(system_mathtext(best)), text)
 
 
+def with_left_sides(best: SystemCandidate, named: NamedConstants) -> str:
+    """The equations with names for their constants, a line for each."""
+    pairs = zip(best.left_sides, named.texts, strict=True)
+    return "\n".join(f"{left} = {text}" for left, text in pairs)
+
+
 def letters_blocks(system: System, time: str) -> list[Block]:
     """What stands in the equations beside the names of the quantities."""
     what = [f"t is {time}"] if time != "t" else []
@@ -181,14 +190,15 @@ def letters_blocks(system: System, time: str) -> list[Block]:
 
 def constant_blocks(best: SystemCandidate) -> list[Block]:
     """The constants of each law with standard errors and intervals."""
+    by_law = constants_as_shown(best.laws, best.standard_errors)
     rows = tuple(
-        (left, *constant_row(*constant))
-        for left, constants in zip(best.left_sides, constants_as_shown(best), strict=True)
-        for constant in constants
+        (left, name, *constant_row(*constant))
+        for left, constants in zip(best.left_sides, by_law, strict=True)
+        for name, *constant in constants
     )
     if not rows:
         return [Paragraph("The laws have no constants.")]
-    header = ("law of", "value", "standard error", "95% interval")
+    header = ("law of", "constant", "value", "standard error", "95% interval")
     return [Paragraph(INTERVALS), Table(header, rows)]
 
 

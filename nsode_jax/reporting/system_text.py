@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from nsode_jax.expressions.display import value_with_error
 from nsode_jax.reporting.certainty import certainty_text
 from nsode_jax.reporting.documents import (
@@ -19,6 +17,7 @@ from nsode_jax.reporting.documents import (
 from nsode_jax.results.formatting import probability_text, r2_text, time_text
 from nsode_jax.results.system_analysis import find_fixed_points, fixed_point_text
 from nsode_jax.results.system_result import SystemCandidate, SystemResult
+from nsode_jax.results.uncertainty import constants_as_shown
 
 _SHOWN = 5
 """Candidates in the text of a result."""
@@ -96,7 +95,8 @@ def system_text(found: SystemResult) -> str:
     if best.segments > 1:
         lines.append(f"fitted in {best.segments} pieces, each with initial values of its own")
     lines.append("constants, with standard errors that hold if these forms are right:")
-    for left, constants in zip(best.left_sides, constants_as_shown(best), strict=True):
+    by_law = constants_as_shown(best.laws, best.standard_errors)
+    for left, constants in zip(best.left_sides, by_law, strict=True):
         shown = [value_with_error(c.value, c.error) for c in constants if c.error != 0.0]
         lines += [f"  {left}: {', '.join(shown)}"] if shown else []
     points, curve = find_fixed_points(found)
@@ -112,28 +112,3 @@ def start_text(best: SystemCandidate, run: int) -> str:
     values = zip(best.system.states, best.starts[run], strict=True)
     states = ", ".join(f"{name} = {value:.5g}" for name, value in values)
     return f"{states} at t = {time_text(best.start_times[run])}"
-
-
-class Constant(NamedTuple):
-    """A constant of a law with its standard error and its 95% interval."""
-
-    value: float
-    error: float
-    low: float
-    high: float
-
-
-def constants_as_shown(best: SystemCandidate) -> list[list[Constant]]:
-    """The constants of each law, in the order of the rounded formula."""
-    numbers = zip(best.constants, best.standard_errors, best.confidence_intervals, strict=True)
-    rest = iter([Constant(value, error, *interval) for value, error, interval in numbers])
-    found = []
-    for law, rounded in zip(best.laws, best.rounded(), strict=True):
-        shown = [abs(constant) for constant in rounded.constants]
-
-        def place(constant: Constant, shown: list[float] = shown) -> int:
-            value = abs(float(f"{constant.value:.{best.digits}g}"))
-            return shown.index(value) if value in shown else len(shown)
-
-        found.append(sorted((next(rest) for _ in law.constants), key=place))
-    return found

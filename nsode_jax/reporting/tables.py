@@ -1,10 +1,11 @@
-"""The candidates of a result as a table of pandas."""
+"""The candidates of a result, or the laws of many series, as a table of pandas."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
-from nsode_jax.results.result import Result
+from nsode_jax.results.result import Candidate, Result
 from nsode_jax.results.system_result import SystemResult
 
 if TYPE_CHECKING:
@@ -74,3 +75,38 @@ def systems_table(found: SystemResult, limit: int | None = None) -> pd.DataFrame
             }
         )
     return pd.DataFrame(rows)
+
+
+def laws_table(found: Iterable[tuple[str, Result | str]]) -> pd.DataFrame:
+    """The best law of each of many series.
+
+    Args:
+      found: label, and what was found or in a line what went wrong.
+
+    Returns:
+      A row per series: its law, the law's name and customary parameters, R2, residual,
+      probability and first value, or the error.
+    """
+    import pandas as pd  # Slow to import.
+
+    labels: list[str] = []
+    rows: list[dict[str, Any]] = []
+    for label, one in found:
+        labels.append(label)
+        rows.append({"error": one} if isinstance(one, str) else _law(one.best))
+    first = ["formula", "name", "parameters", "r2", "residual_rms", "probability", "y0", "error"]
+    return pd.DataFrame(rows, index=pd.Index(labels, name="series")).reindex(columns=first)
+
+
+def _law(best: Candidate) -> dict[str, Any]:
+    name = best.name
+    return {
+        "formula": best.rounded().infix,
+        "name": name.law.name if name else "",
+        "parameters": "; ".join(map(str, name.parameters)) if name else "",
+        "r2": best.r2,
+        "residual_rms": best.residual_rms,
+        "probability": best.probability,
+        "y0": best.y0,
+        "error": "",
+    }

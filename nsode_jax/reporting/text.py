@@ -23,6 +23,7 @@ from nsode_jax.results.formatting import aligned, probability_text, r2_text, tim
 from nsode_jax.results.outlook import outlook
 from nsode_jax.results.result import Candidate, Result
 from nsode_jax.results.rounding import NEGLIGIBLE, SHARE
+from nsode_jax.results.uncertainty import constants_as_shown
 from nsode_jax.tables.units import unit_of
 
 _SHOWN = 5
@@ -77,7 +78,7 @@ def _rest(result: Result) -> str:
     hidden = len(result.candidates) - _SHOWN
     if hidden <= 0:
         return ""
-    return f"{hidden} more candidate{'' if hidden == 1 else 's'} in `table()`"
+    return f"{hidden} more candidate{'' if hidden == 1 else 's'}: table() lists all"
 
 
 def tried_text(result: Result) -> str:
@@ -141,11 +142,8 @@ def law_text(result: Result, time_name: str = "t", value_name: str = "y") -> str
     lines = [f"d{y}/d{t} = {formula}", f"with {fit_text(result, t, y)}"]
     if name := best.named(unit_of(value_name), unit_of(time_name, is_time=True)):
         lines.append(f"this is {name}")
-    constants = [
-        value_with_error(value, error)
-        for value, error, *_ in constants_as_shown(best)
-        if error != 0.0
-    ]
+    (shown,) = constants_as_shown((best.expression,), best.standard_errors)
+    constants = [value_with_error(value, error) for _, value, error, *_ in shown if error != 0.0]
     points = []
     for point in find_fixed_points(result):
         kind = "stable" if point.stable else "unstable"
@@ -187,16 +185,3 @@ def start_text(candidate: Candidate, trajectory: int, time: str = "t", value: st
     tolerance = SHARE * max(candidate.residual_rms, NEGLIGIBLE * abs(y0))
     start = time_text(candidate.start_times[trajectory])
     return f"{value} = {value_within(y0, tolerance)} at {time} = {start}"
-
-
-def constants_as_shown(best: Candidate) -> list[tuple[float, float, float, float]]:
-    """(value, standard error, low, high) per constant, in the order of the rounded formula."""
-    shown = [abs(constant) for constant in best.rounded().constants]
-
-    def place(i: int) -> int:
-        rounded = abs(best.rounded_constants[i])
-        return shown.index(rounded) if rounded in shown else len(shown)
-
-    constants, errors = best.expression.constants, best.standard_errors
-    order = sorted(range(len(constants)), key=place)
-    return [(constants[i], errors[i], *best.confidence_intervals[i]) for i in order]

@@ -151,7 +151,7 @@ def _fate(law: Candidate, last: float, low: float, high: float) -> tuple[Fate, f
     path[-1] = end
     with np.errstate(all="ignore"):
         rates = law.expression.evaluate(path)
-    same = np.isfinite(rates) & (rates * now > 0)
+    same = np.isfinite(rates) & (np.sign(rates) == np.sign(now))  # Products may vanish.
     if same.all():
         return (Fate.RISES if now > 0 else Fate.FALLS), math.nan
     first = int(np.argmin(same))

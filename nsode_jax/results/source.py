@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import keyword
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,9 +12,11 @@ import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.expressions.constants import exponent_constants, is_plain
+from nsode_jax.expressions.display import positive_term_first
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.notation import to_infix
 from nsode_jax.expressions.operators import FUNCTIONS, UNIT
+from nsode_jax.expressions.prefix import Prefix
 from nsode_jax.results.callables import BACKENDS
 from nsode_jax.selection.named_formula import NamedFormula
 
@@ -62,46 +65,78 @@ _TAKERS = {"numpy": "scipy.integrate.solve_ivp", "jax": "diffrax.ODETerm"}
 _TAKEN = {"t", "args", "inputs", "np", "jnp", "CONSTANTS"}
 
 
+EXPONENT = "exponent"
+"""Stands for the name of a constant that is written as it is: the 2 of a square."""
+
+
 class NamedConstants(NamedTuple):
-    """A formula in which c0, c1, ... stand for its constants.
+    """Formulas in which c0, c1, ... stand for their constants, in the order of what is shown.
 
     Attributes:
-      text: the formula; exponents such as the 2 of a square are written as they are.
-      places: of the constants that have names, among those of the expression.
+      texts: a formula for each equation; exponents such as the 2 of a square have no names.
+      places: of the constants that have names, among those of all equations.
+      shown: for each equation place and name of all its constants as they stand in the text,
+        `EXPONENT` for those without a name.
     """
 
-    text: str
+    texts: tuple[str, ...]
     places: tuple[int, ...]
+    shown: tuple[tuple[tuple[int, str], ...], ...]
+
+
+class _Placed(float):
+    """A constant that knows its place among those of all equations, and its name."""
+
+    place: int
+    name: str
 
 
 def with_names(
-    equation: Expression, first: int = 0, variables: Mapping[str, str] | None = None
+    equations: Sequence[Expression], variables: Mapping[str, str] | None = None
 ) -> NamedConstants:
-    """The formula with names for its constants.
+    """Formulas with names for their constants, their terms in the order in which they are shown.
 
     Args:
-      equation: the formula.
-      first: number of the first name.
+      equations: a formula, or several that belong together.
       variables: what variables are called, where it is not their own name.
     """
-    fixed = iter(exponent_constants(equation.skeleton))
-    parts: list[str | float] = []
+    texts: list[str] = []
     places: list[int] = []
-    place = -1
+    shown: list[tuple[tuple[int, str], ...]] = []
+    before = 0
+    for equation in equations:
+        prefix = positive_term_first(_placed(equation, before))
+        constants = [token for token in prefix if isinstance(token, _Placed)]
+        for constant in constants:
+            if not constant.name:
+                constant.name = f"c{len(places)}"
+                places.append(constant.place)
+        texts.append(to_infix(tuple(_written(token, variables or {}) for token in prefix)))
+        shown.append(tuple((constant.place, constant.name) for constant in constants))
+        before += len(equation.constants)
+    return NamedConstants(tuple(texts), tuple(places), tuple(shown))
+
+
+def _placed(equation: Expression, before: int) -> Prefix:
+    """The prefix of an equation with constants that know their places."""
+    fixed = iter(exponent_constants(equation.skeleton))
+    places = itertools.count(before)
+    prefix: list[str | float] = []
     for token, kind in zip(equation.prefix, equation.skeleton.tokens, strict=True):
-        if isinstance(token, str):
-            parts.append((variables or {}).get(token, token))
+        if isinstance(token, str) or kind == UNIT:
+            prefix.append(token)
             continue
-        if kind == UNIT:
-            parts.append(token)
-            continue
-        place += 1
-        if next(fixed) and is_plain(token):
-            parts.append(token)
-        else:
-            parts.append(f"c{first + len(places)}")
-            places.append(place)
-    return NamedConstants(to_infix(tuple(parts)), tuple(places))
+        constant = _Placed(token)
+        constant.place = next(places)
+        constant.name = EXPONENT if next(fixed) and is_plain(token) else ""
+        prefix.append(constant)
+    return tuple(prefix)
+
+
+def _written(token: str | float, variables: Mapping[str, str]) -> str | float:
+    if isinstance(token, _Placed):
+        return float(token) if token.name == EXPONENT else token.name
+    return variables.get(token, token) if isinstance(token, str) else token
 
 
 def program(
@@ -131,12 +166,13 @@ def program(
         raise ValueError(f"backend must be {' or '.join(BACKENDS)}, got {backend!r}")
     module, library = _MODULES[backend]
     names = {name: _variable(name) for name in (*states, *inputs)}
-    constants: list[float] = []
-    rows = []
-    for state, equation in zip(states, equations, strict=True):
-        text, places = with_names(equation, len(constants), names)
-        constants += [float(equation.constants[place]) for place in places]
-        rows.append(f"            {_called(text, library)},  # d{state}/dt")
+    texts, places, _ = with_names(equations, names)
+    fitted = [constant for equation in equations for constant in equation.constants]
+    constants = [float(fitted[place]) for place in places]
+    rows = [
+        f"            {_called(text, library)},  # d{state}/dt"
+        for state, text in zip(states, texts, strict=True)
+    ]
     symbols = [f"c{i}" for i in range(len(constants))]
     unpacked = [(states, "y"), (inputs, "inputs(t)")]
     lines = [f"    {_tuple([names[n] for n in group])} = {source}"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.results.source import with_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,29 +69,53 @@ def rate_standard_error(
         return np.sqrt(np.maximum(variance, 0.0))
 
 
+class Constant(NamedTuple):
+    """A constant of a law, its name in formulas (`source.with_names`), its error and interval."""
+
+    name: str
+    value: float
+    error: float
+    low: float
+    high: float
+
+
+def constants_as_shown(
+    equations: Sequence[Expression], errors: Sequence[float]
+) -> list[list[Constant]]:
+    """The constants of each equation, in the order of the formula as it is shown.
+
+    Args:
+      equations: one, or several that belong together.
+      errors: standard errors of the constants, equation by equation.
+    """
+    values = [constant for equation in equations for constant in equation.constants]
+    intervals = confidence_intervals(values, errors)
+    return [
+        [Constant(name, values[place], errors[place], *intervals[place]) for place, name in shown]
+        for shown in with_names(equations).shown
+    ]
+
+
 def constants_table(
     expression: Expression, covariance: Float[np.ndarray, "constants constants"] | None
 ) -> pd.DataFrame:
     """The constants of a law with their uncertainty.
 
     Returns:
-      A row per constant, c0, c1, ... in the order of `expression.constants`, with
-      `value`, `standard_error`, the 95% interval `low` to `high`, and whether it is
-      `fixed`, not fitted (the 2 of a square). NaN where the data do not determine
-      the constants.
+      A row per constant in the order of the formula as it is shown: c0, c1, ..., which
+      `to_source` and `explore` call so too, and `exponent` for one that is written as it is
+      (the 2 of a square). With `value`, `standard_error`, the 95% interval `low` to `high`,
+      and whether it is `fixed`, not fitted. NaN where the data do not determine the
+      constants.
     """
     import pandas as pd  # Slow to import.
 
-    values = np.array(expression.constants, np.float64)
-    errors = np.array(standard_errors(expression, covariance), np.float64)
-    intervals = np.array(confidence_intervals(values, errors), np.float64).reshape(-1, 2)
-    return pd.DataFrame(
-        {
-            "value": values,
-            "standard_error": errors,
-            "low": intervals[:, 0],
-            "high": intervals[:, 1],
-            "fixed": errors == 0.0,
-        },
-        index=pd.Index([f"c{i}" for i in range(values.size)], name="constant"),
+    (constants,) = constants_as_shown((expression,), standard_errors(expression, covariance))
+    columns = ("value", "standard_error", "low", "high")
+    table = pd.DataFrame(
+        [constant[1:] for constant in constants],
+        index=pd.Index([constant.name for constant in constants], name="constant"),
+        columns=list(columns),
+        dtype=np.float64,
     )
+    return table.assign(fixed=table["standard_error"] == 0.0)

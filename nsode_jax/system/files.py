@@ -1,4 +1,4 @@
-"""Files that are whole or absent."""
+"""Files that are whole or absent, folders that can be written to, and what to say of others."""
 
 from __future__ import annotations
 
@@ -22,3 +22,49 @@ def write_atomically(path: str | Path, data: bytes) -> None:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def in_words(error: BaseException) -> str:
+    """An error as one line; of the operating system the file and the reason, without a number."""
+    if isinstance(error, OSError) and error.strerror:
+        where = "" if error.filename is None else f"{os.fspath(error.filename)!r}: "
+        return f"{where}{error.strerror}"
+    return " ".join(str(error).split())
+
+
+def try_to_write(path: str | Path) -> None:
+    """Opens a file for writing, and leaves everything as it was.
+
+    Raises:
+      OSError: if it cannot be written.
+    """
+    path = Path(path)
+    absent = [folder for folder in path.absolute().parents if not folder.exists()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        existed = path.exists()
+        path.open("ab").close()
+        if not existed:
+            path.unlink()
+    finally:
+        for folder in absent:
+            folder.rmdir()
+
+
+def require_folder(folder: str | Path, option: str) -> None:
+    """Refuses a folder that is none, or that cannot be written to, before work is done in vain.
+
+    Args:
+      folder: that will be made if it is not there.
+      option: by which another one is chosen.
+
+    Raises:
+      OSError: one line: the folder, the reason and the option.
+    """
+    try:
+        try_to_write(Path(folder) / f".{os.getpid()}.tried")
+    except OSError as error:
+        reason = "it is a file" if isinstance(error, FileExistsError) else error.strerror
+        raise OSError(
+            f"cannot write to {os.fspath(folder)!r} ({reason}); choose another folder with {option}"
+        ) from None

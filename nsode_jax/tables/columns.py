@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.expressions.coupled import MOST_STATES
 from nsode_jax.tables.names import (
     is_error,
     is_like_time,
@@ -96,9 +97,20 @@ def choose_columns(
             notes.append(
                 f"The file has more than two columns; {sheet.label(chosen_time)} was taken as the "
                 f"time and {sheet.label(chosen[0])} as the value; choose others with --time and "
-                "--value."
+                f"--value{_several(sheet, likely)}."
             )
     return Choice(chosen_time, tuple(chosen), hidden[0] if hidden else None, tuple(notes))
+
+
+def _several(sheet: Sheet, columns: list[int]) -> str:
+    """How to ask for several columns, if these are few and have names."""
+    names = [sheet.names[column] for column in columns]
+    if not 2 <= len(names) <= MOST_STATES or not all(names):
+        return ""
+    return (
+        f", all of quantities that act on each other (--value {','.join(names)}), or add "
+        "--replicates if each column is a series of one quantity"
+    )
 
 
 def _filled(sheet: Sheet, columns: list[int]) -> list[int]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import datetime
+import difflib
 import gzip
 import importlib
 import io
+import os
 import sys
 import zipfile
 import zlib
@@ -81,9 +84,9 @@ def open_table(path: Source) -> tuple[Sheet, list[str]]:
     given = "" if isinstance(path, Contents) else str(path)
     if given == CLIPBOARD and not Path(CLIPBOARD).exists():
         return parse_text(_from_clipboard(), "The clipboard"), []
-    raw = _read_bytes(path, shown)
     if given == STANDARD_INPUT:
         shown = "Standard input"
+    raw = _read_bytes(path, shown)
     suffix = next((s for magic, s in _MAGIC.items() if raw.startswith(magic)), suffix)
     if suffix in _FRAMES:
         return _from_frame(raw, suffix, shown), []
@@ -119,7 +122,7 @@ def _read_bytes(path: Source, shown: str) -> bytes:
         if raw.startswith(b"\x1f\x8b"):
             raw = gzip.decompress(raw)
     except FileNotFoundError:
-        raise TrajectoryError(f"There is no file {shown}.") from None
+        raise TrajectoryError(f"There is no file {shown}{_instead(str(path))}") from None
     except IsADirectoryError:
         raise TrajectoryError(
             f"{shown} is a folder; give a file with columns of numbers."
@@ -130,6 +133,17 @@ def _read_bytes(path: Source, shown: str) -> bytes:
     if not raw.strip():
         raise TrajectoryError(f"{shown} is empty.")
     return raw
+
+
+def _instead(path: str) -> str:
+    """What may be meant by the path of a file that there is not."""
+    if "://" in path:
+        return "; download what stands on the web first."
+    folder, name, there = Path(path).parent, Path(path).name, []
+    with contextlib.suppress(OSError):
+        there = os.listdir(folder)
+    near = difflib.get_close_matches(name, there, n=1, cutoff=0.8)
+    return f"; did you mean {str(folder / near[0])!r}?" if near else "."
 
 
 def _from_clipboard() -> str:
@@ -166,7 +180,9 @@ def _from_frame(raw: bytes, suffix: str, shown: str) -> Sheet:
             f"install it: pip install {package}."
         ) from None
     except Exception as error:  # pyarrow and tables have many.
-        raise TrajectoryError(f"{shown} cannot be read as {what}: {_reason(error)}.") from None
+        raise TrajectoryError(
+            f"{shown} cannot be read as {what}: {_reason(error)}; save it anew, or as CSV."
+        ) from None
     if frame.index.dtype.kind in "mM" or (frame.index.name and frame.index.dtype.kind in "iuf"):
         frame = frame.reset_index()  # pandas likes to keep times as row names.
     names = [" ".join(str(name).split()) for name in frame.columns]
@@ -228,7 +244,9 @@ def _from_spreadsheet(raw: bytes, suffix: str, shown: str) -> tuple[Sheet, list[
             "pip install 'nsode_jax[excel]'."
         ) from None
     except Exception as error:  # Of zip files, XML and what the engines make of them.
-        raise TrajectoryError(f"{shown} cannot be read as {what}: {_reason(error)}.") from None
+        raise TrajectoryError(
+            f"{shown} cannot be read as {what}: {_reason(error)}; save it anew, or as CSV."
+        ) from None
     filled = {name: frame for name, frame in sheets.items() if frame.notna().any(axis=None)}
     if not filled:
         raise TrajectoryError(f"{shown} is empty.")

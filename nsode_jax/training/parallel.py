@@ -18,6 +18,7 @@ import numpy as np
 from jax._src import distributed
 from jax.experimental import multihost_utils
 
+from nsode_jax.system.files import in_words
 from nsode_jax.training.lifeline import Lifeline
 
 AXIS = "devices"
@@ -75,7 +76,7 @@ def joined_processes(
         host = job.coordinator_address.rsplit(":", 1)[0].strip("[]")
         lifeline = Lifeline(job.process_id, job.num_processes, host, job.client)
     except OSError as error:
-        raise CannotJoin(f"the processes cannot reach one another: {error}") from error
+        raise CannotJoin(f"the processes cannot reach one another: {in_words(error)}") from error
     except CannotJoin:
         raise
     except (RuntimeError, TypeError, ValueError) as error:

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from nsode_jax.discovery import discover
-from nsode_jax.discovery.runs import MAX_POINTS, read_runs
 from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.observed.runs import MAX_POINTS, read_runs
 
 T = np.linspace(0.0, 5.0, 30)
 WAVES = np.stack([np.sin(T), np.cos(T)], axis=1)

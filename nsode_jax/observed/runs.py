@@ -116,7 +116,7 @@ def _names(
 def _run(
     t: Any,
     y: Float[np.ndarray, "time observed"],
-    u: Float[np.ndarray, "time inputs"],
+    u: Float[np.ndarray, "rows inputs"],
     system: System,
 ) -> tuple[Run, list[str]]:
     """One run, cleaned and thinned, and notes."""
