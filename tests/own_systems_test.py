@@ -47,7 +47,7 @@ def test_thresholds_are_found_at_the_size_of_the_data():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a*prey", "has 1 equations for prey, hunters; put ; between them"),
+        ("a*prey", "has 1 equation for prey, hunters; put ; between them"),
         ("prey; hunters; 1", "has 3 equations"),
         ("prey +; hunters", "'prey \\+': the formula ends too early"),
         ("prey; f(hunters)", "'f\\(hunters\\)': 'f' is no function at 1"),

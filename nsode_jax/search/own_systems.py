@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from nsode_jax.dynamics.system import System
+from nsode_jax.dynamics.trajectory import count
 from nsode_jax.expressions.constants import exponent_constants, linear_constants
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import USER, Origin
@@ -63,7 +64,7 @@ class OwnSystem:
         parts = [part.strip() for part in text.split(";")]
         if len(parts) != len(system.observed):
             raise ValueError(
-                f"{text!r} has {len(parts)} equations for {', '.join(system.observed)}; "
+                f"{text!r} has {count(len(parts), 'equation')} for {', '.join(system.observed)}; "
                 "put ; between them"
             )
         laws, named = [], []
