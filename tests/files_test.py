@@ -21,10 +21,12 @@ FRAME = pd.DataFrame({"hours": T, "mass": Y})
 
 def test_what_may_be_meant_by_a_file_that_is_not_there(tmp_path):
     (tmp_path / "yeast_growth.csv").touch()
-    said = refusal(tmp_path / "yeast_grwth.csv")
+    said = refusal(read_table, tmp_path / "yeast_grwth.csv")
     assert said.endswith(f"yeast_grwth.csv'; did you mean {str(tmp_path / 'yeast_growth.csv')!r}?")
-    assert refusal(tmp_path / "none" / "a.csv").endswith("a.csv'.")
-    assert refusal("https://example.com/a.csv").endswith("; download what stands on the web first.")
+    assert refusal(read_table, tmp_path / "none" / "a.csv").endswith("a.csv'.")
+    assert refusal(read_table, "https://example.com/a.csv").endswith(
+        "; download what stands on the web first."
+    )
 
 
 @pytest.mark.parametrize("suffix", [".xlsx", ".ods"])

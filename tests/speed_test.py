@@ -13,7 +13,7 @@ import pytest
 from nsode_jax.modeling.checkpoints import TrainingCheckpoints
 from nsode_jax.modeling.config import ModelConfig
 from nsode_jax.modeling.transformer import Model
-from nsode_jax.training import loop
+from nsode_jax.training import loop, monitor
 from nsode_jax.training.speed import Speed, flops_per_example, peak_flops, peak_memory
 
 # Wide enough that little but matrix products counts.
@@ -123,7 +123,7 @@ class SimulatedRun:
         patch(loop, "unreplicate", unreplicate)
         patch(loop, "shard", passing(batch, self._real["shard"]))
         patch(loop, "validate", passing(self.VALIDATION, lambda *_: {"loss": 1.0}))
-        patch(loop, "peak_flops", lambda dtype: 1e9)
+        patch(monitor, "peak_flops", lambda dtype: 1e9)
         patch(TrainingCheckpoints, "save", passing(self.SAVING, lambda *_: None))
         c = self._config
         training = dataclasses.replace(c.training, steps=12, **changes)

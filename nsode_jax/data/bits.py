@@ -26,7 +26,7 @@ def words_to_float(words: UInt32[np.ndarray, "*shape 2"]) -> Float[np.ndarray, "
     return big_endian.view(">f8")[..., 0].astype(np.float64)
 
 
-def words_to_bits(words: UInt32[Array, "*shape 2"]) -> Float[Array, "*shape 64"]:
+def words_to_bits(words: UInt32[Array | np.ndarray, "*shape 2"]) -> Float[Array, "*shape 64"]:
     """Bits as 0.0 or 1.0: sign, 11 bits of exponent, 52 of mantissa, high first."""
     shifts = jnp.arange(31, -1, -1, dtype=jnp.uint32).reshape((1,) * words.ndim + (32,))
     bits = (words[..., None] >> shifts) & jnp.uint32(1)

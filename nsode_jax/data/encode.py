@@ -75,7 +75,7 @@ def trajectory_points(
 
 
 def encode_trajectories(
-    trajectories: Iterable[tuple[Float[np.ndarray, " time"], Float[np.ndarray, "time ..."]]],
+    trajectories: Iterable[tuple[Float[np.ndarray, " _"], Float[np.ndarray, "_ ..."]]],
     form: ExampleFormat,
 ) -> tuple[UInt32[np.ndarray, "batch points channels 2"], Bool[np.ndarray, "batch points"]]:
     """Model input of pairs (t, y): IEEE-754 words and masks, see `trajectory_points`."""

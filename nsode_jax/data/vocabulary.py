@@ -13,6 +13,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Iterable, Sequence
+from operator import index
+from typing import SupportsFloat, SupportsIndex
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -161,8 +163,8 @@ class Vocabulary:
 
     def decode(
         self,
-        low: Iterable[int] | Int[np.ndarray, " length"],
-        fraction: Iterable[float] | Float[np.ndarray, " length"],
+        low: Iterable[SupportsIndex] | Int[np.ndarray, " length"],
+        fraction: Iterable[SupportsFloat] | Float[np.ndarray, " length"],
     ) -> Expression:
         """`decode_system` of a single equation.
 
@@ -177,8 +179,8 @@ class Vocabulary:
 
     def decode_system(
         self,
-        low: Iterable[int] | Int[np.ndarray, " length"],
-        fraction: Iterable[float] | Float[np.ndarray, " length"],
+        low: Iterable[SupportsIndex] | Int[np.ndarray, " length"],
+        fraction: Iterable[SupportsFloat] | Float[np.ndarray, " length"],
     ) -> tuple[Expression, ...]:
         """The equations of a sequence of pairs, up to eos or the end.
 
@@ -186,11 +188,11 @@ class Vocabulary:
           ExpressionError: if they are not complete equations, in as many quantities.
         """
         prefix: list[str | float] = []
-        for token, weight in zip(low, fraction, strict=True):
+        for token, weight in zip(map(index, low), map(float, fraction), strict=True):
             if token == EOS:
                 break
             if token >= self.grid_start:
-                prefix.append(self.constant(int(token), float(weight)))
+                prefix.append(self.constant(token, weight))
             else:
                 prefix.append(self.symbols[token])
         parts = divided(prefix)

@@ -43,7 +43,7 @@ class Linearized:
         return Linearized(weights * self.residual, weights[:, None] * self.jacobian)
 
     def root_of_covariance(
-        self, groups: Sequence[Sequence[Int[np.ndarray, " time"]]], least_singular: float
+        self, groups: Sequence[Sequence[Int[np.ndarray, " _"]]], least_singular: float
     ) -> Float[np.ndarray, "parameters parameters"] | None:
         """A root R: the covariance of the parameters is R R' times the variance of the residuals.
 
@@ -68,13 +68,13 @@ class Linearized:
         return root @ triangle.T
 
 
-def autocorrelation(series: Sequence[Float[np.ndarray, " time"]]) -> float:
+def autocorrelation(series: Sequence[Float[np.ndarray, " _"]]) -> float:
     """Of neighbouring residuals, within their series; 0 if there are none."""
     total = sum(float(each @ each) for each in series)
     return sum(float(each[1:] @ each[:-1]) for each in series) / (total or 1.0)
 
 
-def dependence(series: Sequence[Float[np.ndarray, " time"]], parameters: float) -> float:
+def dependence(series: Sequence[Float[np.ndarray, " _"]], parameters: float) -> float:
     """By what factor the variances of parameters are larger than with independent noise.
 
     Noise with the autocorrelation a leaves n observations as much to tell of what changes slowly

@@ -176,7 +176,7 @@ def residual_remark(result: Result) -> Remark:
     return remark_on(residuals(result), float(spread))
 
 
-def remark_on(series: Sequence[Float[np.ndarray, " time"]], spread: float) -> Remark:
+def remark_on(series: Sequence[Float[np.ndarray, " _"]], spread: float) -> Remark:
     """Whether residuals look like independent noise.
 
     Args:
@@ -204,7 +204,7 @@ def remark_on(series: Sequence[Float[np.ndarray, " time"]], spread: float) -> Re
     return Remark(f"The residuals are not random: {counted}. {reason}", True)
 
 
-def _sign_changes(left: Sequence[Float[np.ndarray, " time"]]) -> tuple[int, float, float]:
+def _sign_changes(left: Sequence[Float[np.ndarray, " _"]]) -> tuple[int, float, float]:
     """Sign changes of all series, how many to expect of noise, and by how many sigma they differ.
 
     The runs test of Wald and Wolfowitz (1940).
