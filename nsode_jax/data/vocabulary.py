@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import operator
 from collections.abc import Iterable, Sequence
-from operator import index
 from typing import SupportsFloat, SupportsIndex
 
 import numpy as np
@@ -188,7 +188,7 @@ class Vocabulary:
           ExpressionError: if they are not complete equations, in as many quantities.
         """
         prefix: list[str | float] = []
-        for token, weight in zip(map(index, low), map(float, fraction), strict=True):
+        for token, weight in zip(map(operator.index, low), map(float, fraction), strict=True):
             if token == EOS:
                 break
             if token >= self.grid_start:
