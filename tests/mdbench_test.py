@@ -69,3 +69,5 @@ def test_a_run_is_resumed_and_summed_up(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out.strip().endswith(summary([line]))
     worse = [line, {**line, "nmse": None}, {**line, "nmse": 0.5}]
     assert "33.3%" in summary(worse)
+    rows = summary([{**line, "snr": snr} for snr in (0.0, 40.0, None)]).splitlines()[1:]
+    assert [row.split()[1] for row in rows] == ["none", "40.0", "0.0"]

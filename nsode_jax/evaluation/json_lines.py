@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from nsode_jax.baselines.scalar import NotInstalled
 from nsode_jax.decoding.compiled import keep_compiled_programs
 from nsode_jax.system.files import write_atomically
 
@@ -74,7 +76,7 @@ def command(
       table: of all lines.
 
     Returns:
-      0, the exit code.
+      The exit code: 0, or 2 if a method's library is missing, which is told.
     """
     parser = argparse.ArgumentParser(
         prog=f"python -m {__package__}.{module}",
@@ -86,8 +88,12 @@ def command(
         parser.add_argument(name, **settings)
     options = parser.parse_args(argv)
     keep_compiled_programs()
-    lines = finish(
-        options.results, tasks(options), lambda line: tuple(line[name] for name in key), tell
-    )
+    try:
+        lines = finish(
+            options.results, tasks(options), lambda line: tuple(line[name] for name in key), tell
+        )
+    except NotInstalled as error:
+        print(f"{module}: {error}", file=sys.stderr)
+        return 2
     print(table(lines))
     return 0

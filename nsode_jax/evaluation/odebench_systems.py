@@ -24,7 +24,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.integrate import solve_ivp
 
-from nsode_jax.baselines.scalar import BaselineError, NotInstalled
+from nsode_jax.baselines.scalar import BaselineError
 from nsode_jax.baselines.systems import Laws, operon, sindy
 from nsode_jax.discovery.pipeline import DiscoveryError, discover
 from nsode_jax.discovery.systems import discover_system
@@ -179,11 +179,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--seed": SEED,
     }
     key = ("id", "first", "method", "noise", "drop", "seed")
-    try:
-        return command(argv, "odebench_systems", about, flags, tasks, key, told, summary)
-    except NotInstalled as error:
-        print(f"odebench_systems: {error}", file=sys.stderr)
-        return 2
+    return command(argv, "odebench_systems", about, flags, tasks, key, told, summary)
 
 
 if __name__ == "__main__":

@@ -61,12 +61,17 @@ class Dataset:
 
     def split(self, values: Float[np.ndarray, " observations"]) -> list[Float[np.ndarray, " time"]]:
         """Values of all observations, by series."""
-        return np.split(values, np.cumsum([len(series) for series in self])[:-1])
+        return np.split(values, self._ends)
 
     @property
     def rows(self) -> list[Int[np.ndarray, " time"]]:
         """Where the observations of each series stand among all."""
-        return np.split(np.arange(self.count), np.cumsum([len(series) for series in self])[:-1])
+        return np.split(np.arange(self.count), self._ends)
+
+    @property
+    def _ends(self) -> Int[np.ndarray, " ends"]:
+        """Where one series ends and the next begins."""
+        return np.cumsum([len(series) for series in self])[:-1]
 
     def with_noise(self, noise: Float[np.ndarray, " observations"]) -> Dataset:
         """The same with relative standard deviations of the values."""
