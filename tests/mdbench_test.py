@@ -27,11 +27,15 @@ def test_all_systems_of_the_benchmark_are_there():
 
 
 def test_the_error_is_of_slopes_and_none_where_there_are_none():
+    def given(*texts):
+        return slopes([Expression.from_infix(text, ("x", "y")) for text in texts], states)
+
     states = np.array([[1.0, 2.0], [3.0, -1.0]])
-    true = slopes(lambda x, y: (x, y), states)
+    true = given("x", "y")
     np.testing.assert_array_equal(true, states)
-    assert nmse(true, slopes(lambda x, y: (x + 1.0, y), states)) == pytest.approx(2.0 / 15.0)
-    assert nmse(true, slopes(lambda x, y: (x, np.sqrt(y)), states)) is None
+    assert nmse(true, given("x + 1", "y")) == pytest.approx(2.0 / 15.0)
+    for undefined in ("sqrt(y)", "1/(x - 1)", "exp(1e4*x)"):
+        assert nmse(true, given("x", undefined)) is None
 
 
 @pytest.mark.parametrize("snr", [20.0, 40.0])

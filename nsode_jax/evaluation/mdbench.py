@@ -19,7 +19,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from importlib.resources import files
 from typing import Any
@@ -33,10 +33,12 @@ from nsode_jax.evaluation.odebench_systems import (
     METHODS,
     POINTS,
     States,
-    right_hand_side,
+    quantities,
     solve,
     systems,
+    true_laws,
 )
+from nsode_jax.expressions.expression import Expression
 
 SEEN = 0.8
 TRUTH = "truth"
@@ -62,18 +64,16 @@ def nmse(true: States, found: States) -> float | None:
     return error if np.isfinite(error) else None
 
 
-def slopes(f: Callable[..., Sequence[float]], y: States) -> States:
-    """What laws give at each state, NaN where one is undefined there."""
-    with np.errstate(all="ignore"):
-        return np.array([f(*map(float, state)) for state in y], float)
+def slopes(laws: Sequence[Expression], y: States) -> States:
+    """What laws give at each state, NaN or inf where one is undefined there."""
+    return np.stack([law.evaluate(*y.T) for law in laws], axis=1)
 
 
 def evaluate(entry: dict[str, Any], method: str, snr: float | None, seed: int) -> Line:
     """A line of the results: one system at one ratio of signal to noise, in dB; None for none."""
     start, end = entry["t_span"]
     t = np.linspace(start, end, POINTS)
-    names = tuple(f"x_{k}" for k in range(entry["dim"]))
-    system = right_hand_side(entry)
+    system = true_laws(entry)
     y = solve(system, entry["initial_conditions"][0], t)
     if y is None:
         raise ValueError(f"{entry['name']}: the true system has no solution")
@@ -88,12 +88,11 @@ def evaluate(entry: dict[str, Any], method: str, snr: float | None, seed: int) -
         return line | {"seconds": 0.0, "nmse": nmse(true, slopes(system, noisy[seen:]))}
     started = time.perf_counter()
     try:
-        laws = METHODS[method](t[:seen], noisy[:seen], names)
+        laws = METHODS[method](t[:seen], noisy[:seen], quantities(entry))
     except (DiscoveryError, BaselineError) as error:
         return line | {"error": str(error), "seconds": time.perf_counter() - started}
     line["seconds"] = round(time.perf_counter() - started, 2)
-    functions = [law.compile() for law in laws]
-    line["nmse"] = nmse(true, slopes(lambda *y: [f(*y) for f in functions], noisy[seen:]))
+    line["nmse"] = nmse(true, slopes(laws, noisy[seen:]))
     line["complexity"] = sum(len(law.prefix) for law in laws)
     return line | {"laws": [law.infix for law in laws]}
 

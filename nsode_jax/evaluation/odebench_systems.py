@@ -60,29 +60,33 @@ def systems() -> list[dict[str, Any]]:
     return json.loads(file.read_text(encoding="utf-8"))["equations"]
 
 
-def right_hand_side(entry: dict[str, Any]) -> Callable[..., Sequence[float]]:
-    """The true equations as a function of the quantities."""
+def true_laws(entry: dict[str, Any]) -> Laws:
+    """The true equations, one for each quantity."""
+    names = quantities(entry)
     # Abs(x) and cot(x) are no operators of ours.
-    names = tuple(f"x_{k}" for k in range(entry["dim"]))
-    laws = [_law(text, names) for text in entry["equation_with_values"]]
-    return lambda *y: [law(*y) for law in laws]
+    texts = (
+        text.replace("Abs(x_1)", "sqrt(x_1**2)").replace("cot(x_1)", "cos(x_1)/sin(x_1)")
+        for text in entry["equation_with_values"]
+    )
+    return tuple(Expression.from_infix(text, names) for text in texts)
 
 
-def _law(text: str, names: tuple[str, ...]) -> Callable[..., float]:
-    text = text.replace("Abs(x_1)", "sqrt(x_1**2)").replace("cot(x_1)", "cos(x_1)/sin(x_1)")
-    return Expression.from_infix(text, names).compile()
+def quantities(entry: dict[str, Any]) -> tuple[str, ...]:
+    """Their names in the equations."""
+    return tuple(f"x_{k}" for k in range(entry["dim"]))
 
 
-def solve(f: Callable[..., Sequence[float]], y0: Sequence[float], t: np.ndarray) -> States | None:
+def solve(laws: Sequence[Expression], y0: Sequence[float], t: np.ndarray) -> States | None:
     """The solution by the benchmark's own solver; None where there is none."""
-    left = _MAX_EVALUATIONS
+    functions, left = [law.compile() for law in laws], _MAX_EVALUATIONS
 
     def derivative(_, y):
         nonlocal left
         left -= 1
         if left < 0:
             raise ArithmeticError("too many evaluations")
-        return f(*map(float, y))
+        values = [*map(float, y)]
+        return [f(*values) for f in functions]
 
     try:
         with np.errstate(all="ignore"):
@@ -110,7 +114,7 @@ def evaluate(
     """A line of the results: one system, observed from one of its initial values."""
     start, end = entry["t_span"]
     t = np.linspace(start, end, POINTS)
-    truth = [solve(right_hand_side(entry), y0, t) for y0 in entry["initial_conditions"]]
+    truth = [solve(true_laws(entry), y0, t) for y0 in entry["initial_conditions"]]
     seen, other = truth[first], truth[1 - first]
     if seen is None or other is None:
         raise ValueError(f"{entry['name']}: the true system has no solution")
@@ -120,20 +124,14 @@ def evaluate(
     started = time.perf_counter()
     line = {"id": entry["id"], "first": first, "name": entry["name"], "dim": entry["dim"]}
     line |= {"method": method, "noise": noise, "drop": drop, "seed": seed}
-    names = tuple(f"x_{k}" for k in range(entry["dim"]))
     try:
-        found = METHODS[method](t[kept], noisy[kept], names)
+        found = METHODS[method](t[kept], noisy[kept], quantities(entry))
     except (DiscoveryError, BaselineError) as error:
         return line | {"error": str(error), "seconds": time.perf_counter() - started}
     line["seconds"] = round(time.perf_counter() - started, 2)
-    laws = [law.compile() for law in found]
-
-    def slopes(*y: float) -> list[float]:
-        return [law(*y) for law in laws]
-
     starts = (seen[0], other[0])
     line["reconstruction_r2"], line["generalization_r2"] = (
-        r2(clean, solve(slopes, y0, t)) for clean, y0 in zip((seen, other), starts)
+        r2(clean, solve(found, y0, t)) for clean, y0 in zip((seen, other), starts)
     )
     return line | {"laws": [law.infix for law in found]}
 
