@@ -5,7 +5,14 @@ import math
 import pytest
 
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.selection.term_prior import TermPrior, kind_of, known_kinds, term_cost
+from nsode_jax.selection.term_prior import (
+    TermPrior,
+    coefficients_cost,
+    has_plain_coefficient,
+    kind_of,
+    known_kinds,
+    term_cost,
+)
 
 VARIABLES = ("x", "y", "z", "t")
 
@@ -79,3 +86,28 @@ def test_the_table_is_read_whole():
     kinds = known_kinds()
     assert len(kinds) > 300 and len(set(kinds)) > 20
     assert max(TermPrior.load().counts.values()) == kinds.count(kind_of(("x",), ("x",), "x")[0])
+
+
+@pytest.mark.parametrize(
+    "plain, with_its_own",
+    [
+        ("-x", "-0.3*x"),
+        ("2*x", "2.1*x"),
+        ("1", "0.37"),
+        ("x**2.23", "0.4*x**2.23"),
+        ("x*y/(0.33 + y)", "0.7*x*y/(0.33 + y)"),
+        ("exp(-0.3*t)*x", "exp(0.2 - 0.3*t)*x"),
+        ("cos(0.77*t)", "0.3*cos(0.77*t + 0.2)"),
+    ],
+)
+def test_a_coefficient_of_one_is_no_gift(plain, with_its_own):
+    for text, expected in ((plain, True), (with_its_own, False)):
+        assert has_plain_coefficient(term(text).prefix, VARIABLES) == expected
+    # Few terms of the table have none, so that it is improbable, not free.
+    assert coefficients_cost(term(plain)) > 3.0 > 1.0 > coefficients_cost(term(with_its_own)) > 0.0
+
+
+def test_coefficients_are_counted_in_the_table():
+    assert 0.05 < TermPrior.load().plain < 0.3
+    both = coefficients_cost(term("y - 0.3*x"))
+    assert both == coefficients_cost(term("y")) + coefficients_cost(term("-0.3*x"))

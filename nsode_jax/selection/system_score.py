@@ -24,7 +24,7 @@ from nsode_jax.observed.observations import Observations
 from nsode_jax.observed.regression import Regression
 from nsode_jax.selection.named_systems import named_system, system_cost
 from nsode_jax.selection.score import NUMBER_COST, misfit
-from nsode_jax.selection.term_prior import TermPrior, term_cost
+from nsode_jax.selection.term_prior import TermPrior, coefficients_cost, term_cost
 
 FLOOR = 1e-4
 """Residuals below this share of the spread count as equally small: coupled equations amplify
@@ -80,8 +80,9 @@ def equation_cost(law: Expression, own: str, count: int) -> float:
 
 
 def numbers_cost(law: Expression, count: int) -> float:
-    """What the numbers of an equation cost that are fitted."""
-    return sum(not is_plain(c) for c in law.constants) * (math.log(count) + NUMBER_COST)
+    """What the numbers of an equation cost that are fitted, and the coefficients that are not."""
+    fitted = sum(not is_plain(c) for c in law.constants)
+    return fitted * (math.log(count) + NUMBER_COST) + coefficients_cost(law)
 
 
 def system_score(data: Observations, fit: SystemFit) -> float:

@@ -49,15 +49,20 @@ class TermPrior:
 
     Attributes:
       counts: how often each kind was seen.
+      plain: share of the terms whose coefficient was no number of their own.
     """
 
     counts: Mapping[Kind, int]
+    plain: float
 
     @classmethod
     @functools.cache
     def load(cls) -> TermPrior:
         """That of the table that comes with the package."""
-        return cls(collections.Counter(known_kinds()))
+        laws = [law for _, laws in known_systems() for law in laws]
+        parts = [(part, law.variables) for law in laws for part in summands(law)]
+        plain = sum(itertools.starmap(has_plain_coefficient, parts))
+        return cls(collections.Counter(known_kinds()), plain / len(parts))
 
     @functools.cached_property
     def _total(self) -> int:
@@ -84,6 +89,27 @@ class TermPrior:
         length = sum(isinstance(token, str) for token in kind)
         unknown = self._unseen * math.exp(-_TOKEN * max(length - 2, 0))
         return -2 * math.log((known + unknown) / choices) + _CONTINUED
+
+
+def coefficients_cost(law: Expression) -> float:
+    """Minus twice the logarithm of the probability that terms have a coefficient, or none."""
+    plain = TermPrior.load().plain
+    return -2 * sum(
+        math.log(plain if has_plain_coefficient(part, law.variables) else 1 - plain)
+        for part in summands(law)
+    )
+
+
+def has_plain_coefficient(term: Prefix, variables: tuple[str, ...]) -> bool:
+    """Whether a term is multiplied by 1, or another plain number, and by none that is fitted."""
+    return _has_plain_coefficient(_pattern(term), variables)
+
+
+@functools.lru_cache(maxsize=20_000)
+def _has_plain_coefficient(pattern: Prefix, variables: tuple[str, ...]) -> bool:
+    # A coefficient more is a constant more, unless there is one already.
+    fitted = sum(not isinstance(token, str) and not is_plain(token) for token in pattern)
+    return _canonical(pattern, variables).count(_FITTED) > fitted
 
 
 def term_cost(law: Expression, own: str) -> float:
