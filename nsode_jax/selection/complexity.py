@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.expression import Expression, Prefix, subtree_end
-from nsode_jax.expressions.operators import OPERATORS
+from nsode_jax.expressions.operators import OPERATORS, VARIABLES
 
 _COSTS = {token: operator.cost for token, operator in OPERATORS.items()}
 _FREE_WAVE_COST = 3.0
@@ -100,9 +101,8 @@ def tangents(
       A row for each constant that is written, and as many more as that takes for changes
       of f and of y by a factor. Shape [constants, values].
     """
-    written = _written(expression.prefix)
-    rows = [_tangent(expression.prefix, i, y) for i in written]
-    for row in (expression.evaluate(y), _slope(expression, y)):
+    f, slope, rows = _changes(expression.prefix, _written(expression.prefix), y)
+    for row in (f, slope):
         if len(rows) >= number:
             break
         others = np.array(rows).reshape(len(rows), y.size).T
@@ -125,22 +125,21 @@ def _written(prefix: Prefix) -> list[int]:
     ]
 
 
-def _tangent(
-    prefix: Prefix, place: int, y: Float[np.ndarray, " values"]
-) -> Float[np.ndarray, " values"]:
-    """df/dlog(c) of the number at a place."""
-    number = prefix[place]
-    assert not isinstance(number, str)
-    above, below = (
-        Expression((*prefix[:place], number * (1 + side * _STEP), *prefix[place + 1 :])).evaluate(y)
-        for side in (1, -1)
-    )
-    return (above - below) / (2 * _STEP)
-
-
-def _slope(law: Expression, y: Float[np.ndarray, " values"]) -> Float[np.ndarray, " values"]:
-    """df/dk of f(k y) at k = 1, which is y f'."""
-    return (law.evaluate(y * (1 + _STEP)) - law.evaluate(y * (1 - _STEP))) / (2 * _STEP)
+def _changes(
+    prefix: Prefix, places: Sequence[int], y: Float[np.ndarray, " values"]
+) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+    """f, df/dk of f(k y) at k = 1, which is y f', and df/dlog(c) of the numbers at the places."""
+    # A row for f and two for each change, all in one evaluation.
+    steps = np.zeros((1 + len(places), 3 + 2 * len(places), 1))
+    for i in range(len(steps)):
+        steps[i, 1 + 2 * i : 3 + 2 * i, 0] = _STEP, -_STEP
+    names = {place: f"c{i}" for i, place in enumerate(places)}
+    tokens = tuple(names.get(i, token) for i, token in enumerate(prefix))
+    law = Expression(tokens, (*VARIABLES, *names.values()))
+    numbers = (float(prefix[place]) * (1 + step) for place, step in zip(places, steps[1:]))
+    rows = law.evaluate(y * (1 + steps[0]), *numbers)
+    f, slope, *tangents = rows[0], *(rows[1::2] - rows[2::2]) / (2 * _STEP)
+    return f, slope, tangents
 
 
 def fitted_exponents(expression: Expression) -> list[float]:
@@ -156,16 +155,14 @@ def fitted_exponents(expression: Expression) -> list[float]:
 
 @functools.lru_cache(maxsize=100_000)
 def _in_arbitrary_units(prefix: Prefix) -> tuple[float, int]:
-    law = Expression(prefix)
-    written = _written(prefix)
+    law, written = Expression(prefix), _written(prefix)
     with np.errstate(all="ignore"):
         # d/dm at m = 1 is f.
-        columns = [law.evaluate(_PLACES), _slope(law, _PLACES)]
-        columns += [_tangent(prefix, i, _PLACES) for i in written]
-        tangent = np.array(columns)
+        f, slope, others = _changes(prefix, written, _PLACES)
+        tangent = np.array([f, slope, *others])
         tangent = tangent[:, np.isfinite(tangent).all(axis=0)]
         size = np.linalg.norm(tangent, axis=1, keepdims=True)
-    if tangent.shape[1] < len(columns) or not np.isfinite(size).all():
+    if tangent.shape[1] < len(tangent) or not np.isfinite(size).all():
         constants = len(written) + 1  # Defined nearly nowhere.
     else:
         singular = np.linalg.svd(tangent / np.where(size > 0, size, 1.0), compute_uv=False)
