@@ -151,19 +151,26 @@ class SystemSearch:
         """Keys of so many systems, best first."""
         return heapq.nsmallest(number, self.scores, key=lambda key: self.scores[key])
 
-    def fit_roughly(self, drafts: Sequence[Draft], again: bool = False) -> tuple[str, ...]:
+    def fit_roughly(
+        self, drafts: Sequence[Draft], again: bool = False, near: SystemFit | None = None
+    ) -> tuple[str, ...]:
         """A few iterations from the drafts; where these fail, in stages.
 
-        Once, and `again` or where the drafts are better than what they led to before.
+        Once, and `again` or where the drafts are better than what they led to before. Solutions
+        begin where the smoothed data do, or where that of a system nearby does, if that is better.
         """
         key = tuple(structure(draft.expression) for draft in drafts)
         laws = [draft.expression for draft in drafts]
         origins = [draft.origin for draft in drafts]
+        states = [None] if near is None or near.segments > 1 else [None, near.states]
+        starts = [
+            fit_system(self.data, laws, origins, stopping=NO_FIT, states=each) for each in states
+        ]
+        start = min(starts, key=self._relative)
         if key in self.fits and not again:
-            start = fit_system(self.data, laws, origins, stopping=NO_FIT)
             if not self._relative(start) < self._relative(self.fits[key]):
                 return key
-        fit = fit_system(self.data, laws, origins, stopping=ROUGH)
+        fit = fit_system(self.data, laws, origins, stopping=ROUGH, states=start.states)
         if not self._relative(fit) < _HOPELESS and self.staged < self.config.staged:
             self.staged += 1
             staged = fit_in_stages(self.data, laws, origins, stopping=ROUGH)
@@ -214,18 +221,17 @@ class SystemSearch:
         before, fit = self.scores[self.best(1)[0]], self.fits[key]
         for k, law in enumerate(fit.laws):
             current = Draft(law, 0.0, 0.0, fit.origins[k])
-            options = [
-                *self.drafts[k][: self.config.drafts],
-                *shorter(current),
-                *self.longer(key, k),
-            ]
-            for option in options:
+            # What it led to from elsewhere may be a worse minimum than the one that is near here.
+            options = [(draft, True) for draft in shorter(current)]
+            others = [*self.drafts[k][: self.config.drafts], *self.longer(key, k)]
+            options += [(draft, False) for draft in others]
+            for option, again in options:
                 drafts = [
                     Draft(other, 0.0, 0.0, origin)
                     for other, origin in zip(fit.laws, fit.origins, strict=True)
                 ]
                 drafts[k] = option
-                changed = self.fit_roughly(drafts)
+                changed = self.fit_roughly(drafts, again, fit)
                 if self.scores[changed] < before + 10.0:
                     self.polish(changed)
         return self.scores[self.best(1)[0]] < before
