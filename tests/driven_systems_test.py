@@ -75,6 +75,12 @@ def test_a_pendulum_is_found_in_noise():
     assert line["structure"], line["laws"]
 
 
+def test_what_is_superfluous_is_left_out():
+    """Without it the fit had been in a worse minimum before, and was not tried from here."""
+    line = evaluate(case_of("Duffing"), 0.01, seed=0)
+    assert line["structure"], line["laws"]
+
+
 def test_the_table_counts(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("nsode_jax.evaluation.driven_systems.CASES", CASES[:1])
     monkeypatch.setattr("nsode_jax.evaluation.driven_systems.NOISES", NOISES[:1])
