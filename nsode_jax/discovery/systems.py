@@ -23,6 +23,7 @@ from nsode_jax.results.diagnostics import POOR_R2, poor_fit
 from nsode_jax.results.system_result import SystemCandidate
 from nsode_jax.search.combine import CombineConfig, SystemSearch
 from nsode_jax.search.equations import draft_equations, share_terms
+from nsode_jax.search.named_systems import named_equations
 from nsode_jax.search.own_systems import OwnSystem
 from nsode_jax.search.population import Draft
 from nsode_jax.search.sources import Restriction
@@ -58,7 +59,7 @@ class SystemEffort:
 SYSTEM_EFFORTS = {
     "fast": SystemEffort(
         SparseConfig(width=12, exchanged=5),
-        CombineConfig(drafts=8, combinations=20, fitted=4, rounds=3, staged=3),
+        CombineConfig(drafts=8, combinations=20, named=5, fitted=4, rounds=3, staged=3),
     ),
     "default": SystemEffort(SparseConfig(), CombineConfig()),
     "thorough": SystemEffort(
@@ -156,6 +157,7 @@ def _searched(
     for left in reversed(range(_PASSES)):
         forms = component_forms(search.data, best)
         search.add(_drafts(search.data, forms, work, restriction, progress))
+        search.add([named_equations(form, data.system, restriction) for form in forms])
         if best is not None and search.foremost(best):
             break
         if tried:

@@ -35,6 +35,7 @@ from nsode_jax.search.population import Draft
 from nsode_jax.search.sources import UNRESTRICTED, Restriction
 from nsode_jax.search.terms import MAX_DEGREE, monomials, sum_of
 from nsode_jax.search.variants import canonical_or_none
+from nsode_jax.selection.named_systems import named_combinations
 from nsode_jax.selection.system_score import shared_terms, system_score
 
 _OF_A_PRECISION = 5
@@ -66,6 +67,7 @@ class CombineConfig:
     Attributes:
       drafts: candidates of each equation.
       combinations: systems that are simulated and fitted roughly.
+      named: so many more, at most, that have a name.
       fitted: of these the best, fitted fully.
       rounds: of changing the best in one equation.
       staged: most fits in stages, which take long, of those that need them.
@@ -73,6 +75,7 @@ class CombineConfig:
 
     drafts: int = 20
     combinations: int = 100
+    named: int = 20
     fitted: int = 8
     rounds: int = 3
     staged: int = 8
@@ -130,6 +133,7 @@ class SystemSearch:
             ]
             number = self.config.combinations // (1 if not precision else _OF_A_PRECISION)
             chosen += itertools.islice(combinations(self.drafts, values), number)
+        chosen += self.named()
         for number, drafts in enumerate(chosen):
             progress("combining equations", number / len(chosen))
             self.fit_roughly(drafts)
@@ -146,6 +150,19 @@ class SystemSearch:
                 self.share(each)
         ranked = [(self.fits[key], self.scores[key]) for key in self.best(len(self.fits))]
         return [(fit, score) for fit, score in ranked if not fit.diverged]
+
+    def named(self) -> list[tuple[Draft, ...]]:
+        """The best combinations that science knows by name; their terms are no surprise."""
+        system = self.data.system
+        laws = [[draft.expression for draft in options] for options in self.drafts]
+        known = [[velocity] for velocity in system.equations(())]
+        found = [
+            tuple(options[i] for options, i in zip(self.drafts, places[len(known) :], strict=True))
+            for places in named_combinations([*known, *laws], system.states)
+        ]
+        return heapq.nsmallest(
+            self.config.named, found, key=lambda drafts: sum(draft.score for draft in drafts)
+        )
 
     def best(self, number: int) -> list[tuple[str, ...]]:
         """Keys of so many systems, best first."""

@@ -18,10 +18,9 @@ from nsode_jax.expressions.expression import ExpressionError
 from nsode_jax.expressions.prefix import Prefix
 from nsode_jax.expressions.summands import summands
 from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.least_squares import fit_laws, initial_guesses
-from nsode_jax.fitting.programs import fits
+from nsode_jax.fitting.least_squares import initial_guesses
 from nsode_jax.observed.regression import Regression
-from nsode_jax.search.population import Draft
+from nsode_jax.search.population import Draft, fitted_laws
 from nsode_jax.search.sources import UNRESTRICTED, Restriction
 from nsode_jax.search.sparse import SparseConfig, SubsetSearch
 from nsode_jax.search.terms import (
@@ -270,13 +269,9 @@ def _drafts(search: SubsetSearch, form: Regression, system: System, best: float)
         value = equation_score(law, error, form)
         linear.append(Draft(law, error, value, origin))
         if any(_has_thresholds(term) for term in terms) and search.least(subset) < best:
-            other += [guess for guess in initial_guesses(law) if fits(law, guess.free)]
-    constants, errors = fit_laws(form, other)
-    for guess, values, error in zip(other, constants, errors, strict=True):
-        if math.isfinite(error) and np.isfinite(values).all():
-            law = guess.expression.skeleton.with_constants(values)
-            value = equation_score(law, float(error), form)
-            linear.append(Draft(law, float(error), value, origin))
+            other += initial_guesses(law)
+    for law, error in fitted_laws(form, other):
+        linear.append(Draft(law, error, equation_score(law, error, form), origin))
     return linear
 
 

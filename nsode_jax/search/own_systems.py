@@ -13,10 +13,9 @@ from nsode_jax.dynamics.trajectory import count
 from nsode_jax.expressions.constants import exponent_constants, linear_constants
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import USER, Origin
-from nsode_jax.fitting.least_squares import InitialGuess, fit_laws, initial_guesses
-from nsode_jax.fitting.programs import fits
+from nsode_jax.fitting.least_squares import InitialGuess, initial_guesses
 from nsode_jax.observed.regression import Regression
-from nsode_jax.search.population import Draft
+from nsode_jax.search.population import Draft, fitted_laws
 from nsode_jax.search.variants import canonical_or_none
 from nsode_jax.selection.named_formula import NamedFormula
 
@@ -90,20 +89,17 @@ class OwnSystem:
 
 def _drafts(form: Regression, law: Expression, named: bool, origin: Origin) -> list[Draft]:
     """The law with its constants, if they are given, and as fitted to the regression."""
-    guesses = [guess for guess in _guesses(form, law, named) if fits(law, guess.free)]
-    constants, errors = fit_laws(form, guesses)
     fitted: dict[tuple[str, ...], Draft] = {}
-    for guess, values, error in zip(guesses, constants, errors, strict=True):
-        if math.isfinite(error) and np.isfinite(values).all():
-            draft = _draft(guess.expression.skeleton.with_constants(values), float(error), origin)
-            alike = tuple(f"{constant:.2g}" for constant in draft.expression.constants)
-            fitted.setdefault(alike, draft)
+    for found, error in fitted_laws(form, guesses(form, law, named)):
+        draft = _draft(found, error, origin)
+        alike = tuple(f"{constant:.2g}" for constant in draft.expression.constants)
+        fitted.setdefault(alike, draft)
     best = sorted(fitted.values(), key=lambda draft: draft.error)[:_MOST_STARTS]
     given = [] if named and best else [_draft(law, math.nan, origin)]
     return [*given, *best]
 
 
-def _guesses(form: Regression, law: Expression, named: bool) -> Iterator[InitialGuess]:
+def guesses(form: Regression, law: Expression, named: bool) -> Iterator[InitialGuess]:
     """Constants to begin from: those given, or some of the size of the data."""
     if not named:
         yield from initial_guesses(law)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
 
 from nsode_jax.expressions.constants import structure
 from nsode_jax.expressions.expression import Expression
@@ -48,6 +50,17 @@ def identity(law: Expression, form: Regression) -> str:
     that keeps all its neighbours too sees less of others.
     """
     return law.skeleton.unsigned_key if form.exact else structure(law)
+
+
+def fitted_laws(
+    form: Regression, guesses: Iterable[InitialGuess]
+) -> Iterator[tuple[Expression, float]]:
+    """The laws that can be fitted, with their constants and their relative residuals."""
+    possible = [guess for guess in guesses if fits(guess.expression, guess.free)]
+    constants, errors = fit_laws(form, possible)
+    for guess, values, error in zip(possible, constants, errors, strict=True):
+        if math.isfinite(error) and np.isfinite(values).all():
+            yield guess.expression.skeleton.with_constants(values), float(error)
 
 
 def draft_laws(form: Regression, proposals: Sequence[Proposal]) -> list[Draft]:

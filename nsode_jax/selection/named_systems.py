@@ -21,8 +21,8 @@ SHARE = 0.5
 _PLACE = (0.83, 0.61, 0.47, 0.71, 0.53)
 """Values of the states, and of the time, at which the sign of a term is told."""
 
-Shape = tuple[tuple[tuple[Kind, bool], ...], ...]
-"""The kinds of terms of each equation and whether they are negative, states called x0, x1, ..."""
+Shape = tuple[tuple[Kind, bool], ...]
+"""The kinds of terms of an equation and whether they are negative, states called x0, x1, ..."""
 
 
 def named_system(equations: Sequence[Expression], states: Sequence[str]) -> str | None:
@@ -35,11 +35,43 @@ def named_system(equations: Sequence[Expression], states: Sequence[str]) -> str 
     Returns:
       None for one that the table lacks, or that depends on an input.
     """
-    known = {*states, TIME}
-    if any(v in equation.prefix for equation in equations for v in {*equation.variables} - known):
+    if not all(_of_states_and_time(equation, states) for equation in equations):
         return None
     parts = tuple(tuple(summands(equation)) for equation in equations)
     return _named(parts, tuple(states))
+
+
+def named_combinations(
+    options: Sequence[Sequence[Expression]], states: Sequence[str]
+) -> list[tuple[int, ...]]:
+    """Which of the systems have a name that take one equation of each list.
+
+    Args:
+      options: right-hand sides for each state.
+      states: their names in the equations.
+
+    Returns:
+      The place of each equation in its list.
+    """
+    found: set[tuple[int, ...]] = set()
+    table = [shapes for shapes in _table() if len(shapes) == len(states)]
+    for order in itertools.permutations(range(len(states))):
+        called = {states[place]: f"x{i}" for i, place in enumerate(order)}
+        alike: list[dict[Shape, list[int]]] = [collections.defaultdict(list) for _ in order]
+        for places, state in zip(alike, order, strict=True):
+            for number, equation in enumerate(options[state]):
+                if _of_states_and_time(equation, states):
+                    places[_shape(summands(equation), called)].append(number)
+        for shapes in table:
+            rows = [places.get(shape, []) for places, shape in zip(alike, shapes, strict=True)]
+            for chosen in itertools.product(*rows):
+                by_state = dict(zip(order, chosen, strict=True))
+                found.add(tuple(by_state[i] for i in range(len(states))))
+    return sorted(found)
+
+
+def _of_states_and_time(equation: Expression, states: Sequence[str]) -> bool:
+    return not any(v in equation.prefix for v in {*equation.variables} - {*states, TIME})
 
 
 def system_cost(terms: float, name: str | None, number: int) -> float:
@@ -56,7 +88,7 @@ def system_cost(terms: float, name: str | None, number: int) -> float:
     alone = -terms / 2 + math.log(1 - SHARE)
     if name is None:
         return -2 * alone
-    systems = sum(len(shape) == number for shape in _table())
+    systems = sum(len(shapes) == number for shapes in _table())
     listed = math.log(SHARE / (systems * math.factorial(number)))
     return -2 * (max(alone, listed) + math.log1p(math.exp(-abs(alone - listed))))
 
@@ -66,11 +98,11 @@ def _named(parts: tuple[tuple[Prefix, ...], ...], states: tuple[str, ...]) -> st
     shapes = set()
     for order in itertools.permutations(range(len(states))):
         called = {states[place]: f"x{i}" for i, place in enumerate(order)}
-        shapes.add(_shape([parts[place] for place in order], called))
+        shapes.add(tuple(_shape(parts[place], called) for place in order))
     return ", or ".join(name for shape, name in _table().items() if shape in shapes) or None
 
 
-def _shape(parts: Sequence[Sequence[Prefix]], called: Mapping[str, str]) -> Shape:
+def _shape(terms: Sequence[Prefix], called: Mapping[str, str]) -> Shape:
     names = (*called.values(), TIME)
     places = dict(zip(names, (*_PLACE[: len(called)], _PLACE[-1]), strict=True))
 
@@ -80,14 +112,14 @@ def _shape(parts: Sequence[Sequence[Prefix]], called: Mapping[str, str]) -> Shap
             value = Expression(renamed, names).evaluate(*places.values())
         return canonical_term(renamed, names), bool(value < 0)
 
-    return tuple(tuple(sorted(set(map(signed, terms)), key=str)) for terms in parts)
+    return tuple(sorted(set(map(signed, terms)), key=str))
 
 
 @functools.cache
-def _table() -> dict[Shape, str]:
+def _table() -> dict[tuple[Shape, ...], str]:
     """The names of all systems by their shape; where two are alike, both."""
-    found: dict[Shape, list[str]] = collections.defaultdict(list)
+    found: dict[tuple[Shape, ...], list[str]] = collections.defaultdict(list)
     for name, laws in known_systems():
         states = {f"x{i}": f"x{i}" for i in range(len(laws))}
-        found[_shape([summands(law) for law in laws], states)].append(name)
-    return {shape: ", or ".join(names) for shape, names in found.items()}
+        found[tuple(_shape(summands(law), states) for law in laws)].append(name)
+    return {shapes: ", or ".join(names) for shapes, names in found.items()}
