@@ -95,9 +95,9 @@ def rows(first, number):
 
 
 def test_the_table_in_the_documentation_is_that_of_the_files():
-    shown = rows("2|3|4|all", 6)
+    shown = rows("2|3|4|named|others|all", 6)
     files = [list(told(name)) for name in ("clean", "noise0.05-drop0.5")]
-    assert len(shown) == 4
+    assert len(shown) == 6
     for row, clean, noisy in zip(shown, *files, strict=True):
         assert row == (*clean[0], *clean[1], *noisy[1])
 
