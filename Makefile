@@ -9,7 +9,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 INSTALLED := $(VENV)/.installed
 DEV_INSTALLED := $(VENV)/.installed-dev
 
-TEST_PROCESSES := 2
+# As many as there are cores; each takes 2 GiB.
+IN_PROCESSES := -n logical --maxprocesses 4 --dist loadfile
 
 .PHONY: help demo test test-baselines test-beam test-app test-notebooks notebooks docs lint train-small clean
 
@@ -32,8 +33,8 @@ demo: $(INSTALLED)
 # Whole files side by side, as the tests of a file share what takes long to make. Those of several
 # devices by themselves: the others take two thirds of the time where JAX has one.
 test: $(DEV_INSTALLED)
-	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile -m "not devices"
-	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile -m devices \
+	$(BIN)/python -m pytest $(IN_PROCESSES) -m "not devices"
+	$(BIN)/python -m pytest $(IN_PROCESSES) -m devices \
 	  $$(grep -l "mark.devices" tests/*_test.py)
 
 test-baselines: $(DEV_INSTALLED)
