@@ -188,3 +188,20 @@ def test_every_law_is_named_with_its_parameters():
 )
 def test_parameters_have_the_digits_that_their_errors_leave(value, error, text):
     assert str(NamedParameter("r", "rate", value, error, "")) == text
+
+
+@pytest.mark.parametrize(
+    "formula, low, high",
+    [
+        ("7.089480059823049*y - 7.063007926141776*y**0.9954533379532023", 1.73, 2.9076),
+        ("2.0957020776530797*y - 2.0643*y**0.9903239692847198", 0.0622, 0.0945),
+    ],
+)
+def test_parameters_are_those_of_the_constants_that_are_shown(formula, low, high):
+    """Where powers are nearly 1 quite other parameters have the same f to a millionth."""
+    law = canonicalize(Expression.from_infix(formula))
+    name = name_of(law, low, high)
+    values = [parameter.value for parameter in name.parameters]
+    written = canonicalize(name.law.formula.with_values(values))
+    assert written.skeleton == law.skeleton
+    assert written.constants == pytest.approx(law.constants, rel=1e-6)

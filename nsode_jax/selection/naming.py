@@ -10,6 +10,7 @@ that is a limit of another one gets its own name.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 
@@ -26,6 +27,9 @@ from nsode_jax.selection.form import form_of
 
 SAME = 1e-4
 """Laws whose f differs by less than this share of its largest value are not told apart."""
+
+_EXACT, _TRIED = 1e-9, 4
+"""Equal but for rounding; of solutions that are not so many are looked at."""
 
 _PLACES = 64
 _STARTS = 32
@@ -190,10 +194,50 @@ def _matches(
     for law in sorted(candidates, key=lambda law: (len(law.parameters), -law.frequency)):
         if found and len(law.parameters) > len(found[0][1]):
             break  # It has a parameter to spare, and is no other name but a wider law.
-        values = solve_parameters(law, expression.evaluate, places)
+        values = _parameters(law, expression, places)
         if values is not None:
             found.append((law, values))
     return found
+
+
+def _parameters(
+    law: NamedLaw, expression: Expression, places: Float[np.ndarray, " places"]
+) -> list[float] | None:
+    """Those with which an entry equals a law: exactly, if it can be written as that is."""
+    nearest = None
+    for difference, values in itertools.islice(
+        _solutions(law, expression.evaluate, places), _TRIED
+    ):
+        if difference <= _EXACT:
+            return values
+        # In a narrow valley quite other parameters have nearly the same f over the data.
+        exact = _with_constants_of(expression, law, values)
+        if exact is not None:
+            return exact
+        nearest = min(nearest or (difference, values), (difference, values))
+    return nearest and nearest[1]
+
+
+def _with_constants_of(
+    expression: Expression, law: NamedLaw, values: list[float]
+) -> list[float] | None:
+    """Parameters with which an entry is written with the very constants of a law."""
+    shown, sizes = canonicalize(expression), np.array(values)
+    if not sizes.all():
+        return None
+
+    def misfit(factors: Float[np.ndarray, " parameters"]) -> Float[np.ndarray, " constants"]:
+        written = canonicalize(law.formula.with_values((sizes * factors).tolist()))
+        if written.skeleton != shown.skeleton:
+            raise ExpressionError("it is written in another way")
+        return np.array(written.constants) / np.array(shown.constants) - 1.0
+
+    try:
+        fit = scipy.optimize.least_squares(misfit, np.ones(sizes.size), max_nfev=_MOST_STEPS)
+    except ValueError:
+        return None
+    exact = (sizes * fit.x).tolist()
+    return exact if law.admits(exact) and np.abs(fit.fun).max() < _EXACT else None
 
 
 def solve_parameters(
@@ -211,6 +255,15 @@ def solve_parameters(
     Returns:
       Parameters that the entry admits; None if there are none.
     """
+    return next((values for _, values in _solutions(law, rate, places)), None)
+
+
+def _solutions(
+    law: NamedLaw,
+    rate: Callable[[Float[np.ndarray, " places"]], Float[np.ndarray, " places"]],
+    places: Float[np.ndarray, " places"],
+) -> Iterator[tuple[float, list[float]]]:
+    """From one start after another: the difference, as a share of the largest f, and parameters."""
     rates = rate(places)
     size = np.abs(rates).max()
     scale = float(np.abs(places).max()), float(size)
@@ -233,15 +286,14 @@ def solve_parameters(
                 misfit, fit.x, **_PRECISELY, max_nfev=_LONGER * steps
             )
         values = _in_order(law, _with_signs(law, (units * fit.x).tolist()))
-        difference = float(np.abs(law.formula.evaluate(values, places) - rates).max())
-        if difference <= SAME * size and law.admits(values):
-            return values
-        if not math.isfinite(difference):
-            continue
-        missed.append(fit.cost)
-        if sum(math.isclose(fit.cost, other, rel_tol=1e-3) for other in missed) == _SAME_MINIMUM:
-            return None  # It is reached again and again: the best that there is.
-    return None
+        difference = float(np.abs(law.formula.evaluate(values, places) - rates).max()) / size
+        if difference <= SAME and law.admits(values):
+            yield difference, values
+        elif math.isfinite(difference):
+            missed.append(fit.cost)
+            again = sum(math.isclose(fit.cost, other, rel_tol=1e-3) for other in missed)
+            if again == _SAME_MINIMUM:
+                return  # It is reached again and again: the best that there is.
 
 
 def _with_signs(law: NamedLaw, values: list[float]) -> list[float]:
