@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.selection.catalogue import Catalogue
 from nsode_jax.selection.naming import NamedParameter, name_of, unit_text
