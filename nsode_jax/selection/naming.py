@@ -22,6 +22,7 @@ from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.display import value_with_error
 from nsode_jax.expressions.expression import Expression, ExpressionError, subtree_end
+from nsode_jax.expressions.operators import VARIABLE
 from nsode_jax.selection.catalogue import Catalogue, NamedLaw
 from nsode_jax.selection.form import form_of
 
@@ -30,6 +31,8 @@ SAME = 1e-4
 
 _EXACT, _TRIED = 1e-9, 4
 """Equal but for rounding; of solutions that are not so many are looked at."""
+
+_FACTOR = 1.2345
 
 _PLACES = 64
 _STARTS = 32
@@ -204,6 +207,10 @@ def _parameters(
     law: NamedLaw, expression: Expression, places: Float[np.ndarray, " places"]
 ) -> list[float] | None:
     """Those with which an entry equals a law: exactly, if it can be written as that is."""
+    scale = float(np.abs(places).max()), float(np.abs(expression.evaluate(places)).max())
+    exact = _with_constants_of(expression, law, law.typical(*scale))
+    if exact is not None:
+        return exact
     nearest = None
     for difference, values in itertools.islice(
         _solutions(law, expression.evaluate, places), _TRIED
@@ -222,12 +229,12 @@ def _with_constants_of(
     expression: Expression, law: NamedLaw, values: list[float]
 ) -> list[float] | None:
     """Parameters with which an entry is written with the very constants of a law."""
-    shown, sizes = canonicalize(expression), np.array(values)
+    shown, sizes = _in_other_units(expression), np.array(values)
     if not sizes.all():
         return None
 
     def misfit(factors: Float[np.ndarray, " parameters"]) -> Float[np.ndarray, " constants"]:
-        written = canonicalize(law.formula.with_values((sizes * factors).tolist()))
+        written = _in_other_units(law.formula.with_values((sizes * factors).tolist()))
         if written.skeleton != shown.skeleton:
             raise ExpressionError("it is written in another way")
         return np.array(written.constants) / np.array(shown.constants) - 1.0
@@ -238,6 +245,14 @@ def _with_constants_of(
         return None
     exact = (sizes * fit.x).tolist()
     return exact if law.admits(exact) and np.abs(fit.fun).max() < _EXACT else None
+
+
+def _in_other_units(law: Expression) -> Expression:
+    """In canonical form, in units in which no constant is just 1 and thus not written."""
+    prefix = itertools.chain.from_iterable(
+        ("mul", _FACTOR, token) if token == VARIABLE else (token,) for token in law.prefix
+    )
+    return canonicalize(Expression(("mul", _FACTOR, *prefix)))
 
 
 def solve_parameters(
