@@ -3,7 +3,7 @@
 The score of a law, lower is better, is minus twice the logarithm of its posterior
 probability, up to a constant that all laws share:
 
-    (n - s) log(r^2) + sum log(1 + 1 / (v / (9 g) + 1 / n)) + e + 2 j - 2 log(p)
+    (n - s) log(r^2) + sum log(1 + 1 / (v / (9 g) + 1 / n)) + e + k + 2 j - 2 log(p)
 
 The first two terms are Laplace's approximation of the evidence (MacKay 2003, Information
 Theory, Inference, and Learning Algorithms, chapter 28). r is the residual of the
@@ -16,7 +16,10 @@ leave. A constant is expected within a factor of e^3 either way, or as well as o
 observation tells it if that is better (the unit information of Kass and Wasserman 1995, J.
 Am. Stat. Assoc. 90): what the data determine costs log(n + 1), as in the BIC, and what
 they do not determine costs less, down to nothing. e is the sum of the squared logarithms of
-fitted exponents: they are expected near 1, and y**19.4 is a curve that bends as it likes.
+fitted exponents: they are expected near 1, and y**19.4 is a curve that bends as it likes. k is
+that of terms that nearly cancel: where a term is m times as large as f, its constant is so much
+larger than what is expected of it, and (log(m) / 3)^2 is added. 8778 y - 8773 y**1.00003 is a
+logarithm in disguise.
 
 Not all of r is noise: log(r^2) stands for log(r^2 + F^2) + (m / n) log((r^2 + f^2) /
 (r^2 + F^2)), m being the smaller of n and 10. What is left below F = 1e-3 is systematic (a
@@ -55,6 +58,7 @@ from jaxtyping import Float
 
 from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.expressions.summands import summands
 from nsode_jax.fitting.fit import Fit
 from nsode_jax.fitting.trajectory_fitting import autocorrelation_of
 from nsode_jax.observed.dataset import Dataset
@@ -166,6 +170,7 @@ def evidence(
     count, series = share * form.count, len(form.y0s)
     return laplace(relative_rms, determined, count, series, floor, form.sigma) + (
         sum(math.log(abs(exponent)) ** 2 for exponent in fitted_exponents(expression))
+        + cancellation(expression, form)
         + NUMBER_COST * sum(not is_plain(c) for c in expression.constants)
     )
 
@@ -226,6 +231,19 @@ def information(expression: Expression, form: Regression) -> tuple[float, ...]:
             return (float(form.count),) * number
     values = np.linalg.svd(jacobian, compute_uv=False) ** 2 if jacobian.size else np.zeros(0)
     return tuple(values.tolist())
+
+
+@functools.lru_cache(maxsize=20_000)
+def cancellation(expression: Expression, form: Regression) -> float:
+    """What it costs that terms of a law are larger than the law itself (see above)."""
+    parts = summands(expression)
+    if len(parts) < 2:
+        return 0.0
+    terms = [Expression(part, expression.variables).evaluate(form.nodes) for part in parts]
+    with np.errstate(all="ignore"):
+        size = np.sqrt(np.mean(np.square([*terms, np.sum(terms, axis=0)]), axis=1))
+        larger = np.log(size[:-1] / size[-1])
+    return float(np.sum(larger[np.isfinite(larger) & (larger > 0)] ** 2)) / _PRIOR_WIDTH**2
 
 
 def misfit(
