@@ -93,6 +93,15 @@ def test_the_law_is_found_by_all_decades(series, law):
     assert any("span decades" in note for note in found.notes)
 
 
+def test_a_logarithm_is_no_difference_of_huge_powers():
+    """8778*y - 8773*y**1.00003 is one over all decades, and fits as well."""
+    t = np.linspace(0.0, 20.0, 30)
+    y = 1e9 * 1e-7 ** np.exp(-0.25 * t)
+    y *= 1 + 0.1 * np.random.default_rng(0).standard_normal(30)
+    found = discover(t, y, effort="fast", sources=SOURCES)
+    assert str(found.best.name).startswith("Gompertz")
+
+
 @pytest.mark.parametrize("decades", [8, 40])
 def test_exact_values_are_solved_exactly_over_all_decades(decades):
     """What feeds the growth is seen in the smallest values alone; the largest are 1e40."""

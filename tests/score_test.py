@@ -17,6 +17,7 @@ from nsode_jax.observed.derivative import derivative_form
 from nsode_jax.selection.belief import log_prior
 from nsode_jax.selection.score import (
     UNSEEN,
+    cancellation,
     draft_score,
     evidence,
     independent_share,
@@ -51,9 +52,22 @@ def test_score_is_the_documented_formula():
     variance = (0.01**2 + 1e-10) * n / (n - 1 - 2)
     constants = sum(math.log1p(1 / (variance / (9 * g) + 1 / n)) for g in information(law, FORM))
     misfit = 40 * math.log(0.01**2 + 1e-6) + 10 * math.log(0.01**2 + 1e-10)
-    expected = 49 / 50 * misfit + constants + 2 * 2 - 2 * log_prior(law)
+    terms = constants + cancellation(law, FORM) + 2 * 2
+    expected = 49 / 50 * misfit + terms - 2 * log_prior(law)
     assert len(information(law, FORM)) == 2
     assert score(law, 0.01, FORM, 1e-5) == pytest.approx(expected)
+
+
+def test_terms_that_nearly_cancel_cost_what_they_are_larger_than_the_law():
+    three_less_two = Expression.from_infix("3*y - 2*y")
+    assert cancellation(three_less_two, FORM) == pytest.approx(
+        (math.log(3) ** 2 + math.log(2) ** 2) / 9
+    )
+    for one in ("0.53*y", "0.2*y*log(700/y)", "0.3*y + 0.1*y**2"):
+        assert cancellation(Expression.from_infix(one), FORM) == 0.0
+    logistic = cancellation(Expression.from_infix("0.53*y - 0.001*y**2"), FORM)
+    disguised = cancellation(Expression.from_infix("500*y - 498.7*y**1.0004"), FORM)
+    assert logistic < 0.5 < 8.0 < disguised
 
 
 def test_what_the_data_determine_costs_as_in_the_bic():
