@@ -32,6 +32,7 @@ from nsode_jax.evaluation.odebench_systems import r2
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.constants import structure
 from nsode_jax.expressions.expression import Expression, ExpressionError
+from nsode_jax.reporting.system_discovery import SystemDiscovery
 from nsode_jax.results.system_result import SystemCandidate
 from nsode_jax.search.variants import with_coefficients
 
@@ -85,15 +86,15 @@ class Case:
         )
         return solved[:, : len(self.system.observed)]
 
-    def found(self, noise: float, rng: np.random.Generator) -> SystemCandidate:
-        """The first system that `discover` finds in the run that is seen, measured with noise.
+    def found(self, noise: float, rng: np.random.Generator) -> SystemDiscovery:
+        """What `discover` finds in the run that is seen, measured with noise.
 
         Args:
           noise: its standard deviation, as a share of that of each quantity.
           rng: draws it.
 
         Raises:
-          DiscoveryError: if it finds none.
+          DiscoveryError: if it finds nothing.
         """
         clean, system = self.run(0), self.system
         return discover_system(
@@ -104,7 +105,7 @@ class Case:
             order=system.order,
             names=system.observed,
             input_names=system.inputs or None,
-        ).best
+        )
 
 
 def _pulses(t: np.ndarray) -> np.ndarray:
@@ -222,7 +223,7 @@ def evaluate(case: Case, noise: float, seed: int) -> Line:
     started = time.perf_counter()
     line: Line = {"name": case.name, "noise": noise, "seed": seed}
     try:
-        best = case.found(noise, rng)
+        best = case.found(noise, rng).best
     except DiscoveryError as error:
         return line | {"error": str(error), "seconds": round(time.perf_counter() - started, 2)}
     line["seconds"] = round(time.perf_counter() - started, 2)

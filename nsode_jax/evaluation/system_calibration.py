@@ -3,9 +3,9 @@
     python -m nsode_jax.evaluation.system_calibration results.jsonl
 
 Driven and coupled textbook systems are observed with noise of 1% and 5% of the standard
-deviation of each quantity. Kept are the probability that is stated of the first system found,
-and whether it has the structure of the true one, coefficients aside. What is in the file
-already is not run again.
+deviation of each quantity. Kept are the probability that is stated of the form of the first
+system found (coefficients aside, as `discover` says how sure one may be), and whether that is the
+true one's. What is in the file already is not run again.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from nsode_jax.discovery.pipeline import DiscoveryError
 from nsode_jax.evaluation import coupled_systems, driven_systems
 from nsode_jax.evaluation.driven_systems import Case, same_structure
 from nsode_jax.evaluation.json_lines import Line, Tasks, command
+from nsode_jax.reporting.certainty import first_form_probability
 
 ALL = (*driven_systems.CASES, *coupled_systems.CASES)
 NOISES = (0.01, 0.05)
@@ -35,13 +36,13 @@ def evaluate(case: Case, noise: float, seed: int) -> dict[str, Any]:
     line: dict[str, Any] = {"name": case.name, "noise": noise, "seed": seed}
     line["quantities"] = len(case.system.observed)
     try:
-        best = case.found(noise, rng)
+        found = case.found(noise, rng)
     except DiscoveryError as error:
         return line | {"error": str(error), "probability": 0.0, "right": False}
-    line["laws"] = [law.rounded(4).infix for law in best.laws]
+    line["laws"] = [law.rounded(4).infix for law in found.best.laws]
     return line | {
-        "probability": best.probability,
-        "right": same_structure(best.laws, case.expressions),
+        "probability": first_form_probability(found),
+        "right": same_structure(found.best.laws, case.expressions),
     }
 
 

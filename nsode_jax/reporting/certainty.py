@@ -37,14 +37,12 @@ def certainty_text(result: Result | SystemResult | FormResult) -> str:
     probabilities = [candidate.probability for candidate in result.candidates]
     if any(map(math.isnan, probabilities)):
         return ""
-    forms: dict[Hashable, list[int]] = {}
-    for rank, candidate in enumerate(result.candidates, start=1):
-        forms.setdefault(_form(candidate), []).append(rank)
-    first, *others = (sum(probabilities[rank - 1] for rank in ranks) for ranks in forms.values())
+    forms = _by_form(result)
+    first, *others = (sum(probabilities[rank - 1] for rank in ranks) for ranks in forms)
     unfound = max(0.0, 1.0 - sum(probabilities))
     rivals = sum(other >= _RIVAL * first for other in others)
     considered = sum(other >= _CONSIDERED for other in others)
-    alike = [r for r in next(iter(forms.values())) if probabilities[r - 1] >= _CONSIDERED]
+    alike = [r for r in forms[0] if probabilities[r - 1] >= _CONSIDERED]
     which = f" (laws {listed(alike)})" if len(alike) > 1 else ""
     parts = [f"{probability_text(first)} that the first form{which} is right"]
     if considered:
@@ -61,6 +59,19 @@ def certainty_text(result: Result | SystemResult | FormResult) -> str:
     else:
         verdict = "many forms fit about as well"
     return f"{', '.join(parts)}: {verdict}."
+
+
+def first_form_probability(result: Result | SystemResult | FormResult) -> float:
+    """Of all candidates together that have the form of the first."""
+    return sum(result.candidates[rank - 1].probability for rank in _by_form(result)[0])
+
+
+def _by_form(result: Result | SystemResult | FormResult) -> list[list[int]]:
+    """The ranks of the candidates of each form, from 1 on."""
+    forms: dict[Hashable, list[int]] = {}
+    for rank, candidate in enumerate(result.candidates, start=1):
+        forms.setdefault(_form(candidate), []).append(rank)
+    return list(forms.values())
 
 
 def _form(candidate: Candidate | SystemCandidate | FormCandidate) -> Hashable:
