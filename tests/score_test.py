@@ -1,5 +1,6 @@
 """The score: the documented formula, its floor, and what it charges for."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -67,7 +68,13 @@ def test_terms_that_nearly_cancel_cost_what_they_are_larger_than_the_law():
         assert cancellation(Expression.from_infix(one), FORM) == 0.0
     logistic = cancellation(Expression.from_infix("0.53*y - 0.001*y**2"), FORM)
     disguised = cancellation(Expression.from_infix("500*y - 498.7*y**1.0004"), FORM)
-    assert logistic < 0.5 < 8.0 < disguised
+    assert logistic < 0.1 < 6.0 < disguised
+
+
+def test_near_equilibrium_all_laws_cancel():
+    near = dataclasses.replace(FORM, nodes=np.linspace(0.53, 0.55, FORM.nodes.size))
+    assert cancellation(Expression.from_infix("0.32 - 0.6*y"), near) < 0.2
+    assert cancellation(Expression.from_infix("500*y - 500*y**1.0004"), near) > 8.0
 
 
 def test_what_the_data_determine_costs_as_in_the_bic():

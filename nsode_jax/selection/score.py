@@ -19,7 +19,8 @@ they do not determine costs less, down to nothing. e is the sum of the squared l
 fitted exponents: they are expected near 1, and y**19.4 is a curve that bends as it likes. k is
 that of terms that nearly cancel: where a term is m times as large as f, its constant is so much
 larger than what is expected of it, and (log(m) / 3)^2 is added. 8778 y - 8773 y**1.00003 is a
-logarithm in disguise.
+logarithm in disguise. Near equilibrium all laws cancel: what counts is the least of k at a
+quarter of the values, at the values, and at four times them.
 
 Not all of r is noise: log(r^2) stands for log(r^2 + F^2) + (m / n) log((r^2 + f^2) /
 (r^2 + F^2)), m being the smaller of n and 10. What is left below F = 1e-3 is systematic (a
@@ -94,6 +95,9 @@ _SIGNIFICANT = 2.33
 
 _ACCOUNTED_FOR = 0.05
 """Chi-squared's probability above which errors of measurement account for residuals."""
+
+_SCALES = (0.25, 1.0, 4.0)
+"""Of the values: laws that say something of all of them do not cancel on all of these."""
 
 _OVERFLOW = 1e100
 
@@ -239,11 +243,14 @@ def cancellation(expression: Expression, form: Regression) -> float:
     parts = summands(expression)
     if len(parts) < 2:
         return 0.0
-    terms = [Expression(part, expression.variables).evaluate(form.nodes) for part in parts]
+    y = np.multiply.outer(_SCALES, form.nodes)
+    terms = [Expression(part, expression.variables).evaluate(y) for part in parts]
     with np.errstate(all="ignore"):
-        size = np.sqrt(np.mean(np.square([*terms, np.sum(terms, axis=0)]), axis=1))
-        larger = np.log(size[:-1] / size[-1])
-    return float(np.sum(larger[np.isfinite(larger) & (larger > 0)] ** 2)) / _PRIOR_WIDTH**2
+        size = np.sqrt(np.mean(np.square([*terms, np.sum(terms, axis=0)]), axis=-1))
+        # [terms, scales]
+        larger = np.maximum(np.log(size[:-1] / size[-1]), 0.0)
+        costs = np.sum(larger**2, axis=0) / _PRIOR_WIDTH**2
+    return float(min(costs[np.isfinite(costs)], default=0.0))
 
 
 def misfit(
