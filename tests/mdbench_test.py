@@ -1,6 +1,7 @@
 """MDBench's protocol: slopes at noisy states beyond the data."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -75,3 +76,11 @@ def test_a_run_is_resumed_and_summed_up(tmp_path, monkeypatch, capsys):
     assert "33.3%" in summary(worse)
     rows = summary([{**line, "snr": snr} for snr in (0.0, 40.0, None)]).splitlines()[1:]
     assert [row.split()[1] for row in rows] == ["none", "40.0", "0.0"]
+
+
+def test_the_documentation_shows_the_committed_results():
+    docs = Path(__file__).parent.parent / "docs"
+    files = sorted((docs / "evaluation" / "systems").glob("*mdbench.jsonl"))
+    lines = [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
+    assert {line["method"] for line in lines} == {"discover", "sindy", "operon", TRUTH}
+    assert summary(lines) in (docs / "results.md").read_text("utf-8")
