@@ -26,6 +26,7 @@ from nsode_jax.dynamics.solve import solve
 from nsode_jax.evaluation.json_lines import SEED, Line, Tasks, command
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.selection.form import form_of
+from nsode_jax.selection.naming import name_of
 
 NOISES = (0.0, 0.1)
 POINTS = (12, 30)
@@ -92,9 +93,16 @@ def evaluate(case: Case, points: int, noise: float, seed: int) -> Line:
     return line | {
         "law": best.rounded().infix,
         "probability": round(best.probability, 3),
-        "right": missed < _SAME or form_of(best.expression) == form_of(case.expression),
+        "right": missed < _SAME or _alike(best.expression, case.expression, exact),
         "error_of_logs": missed if math.isfinite(missed) else None,
     }
+
+
+def _alike(law: Expression, other: Expression, y: Float[np.ndarray, " time"]) -> bool:
+    """Whether laws have one form, or one name: log(K/y) is -log(y/K)."""
+    names = [name_of(each, float(y.min()), float(y.max())) for each in (law, other)]
+    named = [name.law.name for name in names if name is not None]
+    return form_of(law) == form_of(other) or (len(named) == 2 and named[0] == named[1])
 
 
 def table(lines: Iterable[Line]) -> str:
