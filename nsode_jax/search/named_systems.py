@@ -10,14 +10,14 @@ import functools
 import itertools
 
 from nsode_jax.dynamics.system import System
-from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.constants import structure
-from nsode_jax.expressions.expression import Expression, ExpressionError
+from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import NAMED, Origin
 from nsode_jax.observed.regression import Regression
 from nsode_jax.search.own_systems import guesses
 from nsode_jax.search.population import Draft, fitted_laws
 from nsode_jax.search.sources import Restriction
+from nsode_jax.search.variants import canonical_or_none
 from nsode_jax.selection.system_score import equation_score
 from nsode_jax.selection.term_prior import TIME, known_systems
 
@@ -64,7 +64,4 @@ def _renamed(law: Expression, called: dict[str, str], system: System) -> Express
     if TIME in law.prefix and not system.explicit_time:
         return None
     prefix = tuple(called.get(str(token), token) for token in law.prefix)
-    try:
-        return canonicalize(Expression(prefix, system.variables))
-    except ExpressionError:
-        return None
+    return canonical_or_none(Expression(prefix, system.variables))

@@ -169,6 +169,7 @@ def _pattern(term: Prefix) -> Prefix:
 # --- the table -------------------------------------------------------------------
 
 
+@functools.cache
 def known_systems() -> list[tuple[str, tuple[Expression, ...]]]:
     """The name and the equations of every system of the table; states are x0, x1, ..."""
     file = importlib.resources.files("nsode_jax.selection") / "systems.toml"
