@@ -179,15 +179,18 @@ class SystemSearch:
         key = tuple(structure(draft.expression) for draft in drafts)
         laws = [draft.expression for draft in drafts]
         origins = [draft.origin for draft in drafts]
-        states = [None] if near is None or near.segments > 1 else [None, near.states]
-        starts = [
-            fit_system(self.data, laws, origins, stopping=NO_FIT, states=each) for each in states
-        ]
-        start = min(starts, key=self._relative)
-        if key in self.fits and not again:
-            if not self._relative(start) < self._relative(self.fits[key]):
+        options = [None] if near is None or near.segments > 1 else [None, near.states]
+        known, states = key in self.fits and not again, None
+        if known or len(options) > 1:
+            starts = [
+                fit_system(self.data, laws, origins, stopping=NO_FIT, states=each)
+                for each in options
+            ]
+            start = min(starts, key=self._relative)
+            if known and not self._relative(start) < self._relative(self.fits[key]):
                 return key
-        fit = fit_system(self.data, laws, origins, stopping=ROUGH, states=start.states)
+            states = start.states
+        fit = fit_system(self.data, laws, origins, stopping=ROUGH, states=states)
         if not self._relative(fit) < _HOPELESS and self.staged < self.config.staged:
             self.staged += 1
             staged = fit_in_stages(self.data, laws, origins, stopping=ROUGH)
