@@ -2,6 +2,7 @@
 
 import errno
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -36,6 +37,21 @@ def test_trying_leaves_everything_as_it_was(tmp_path):
     file.write_text("mine")
     try_to_write(file)
     assert file.read_text() == "mine"
+
+
+def test_processes_that_try_one_folder_do_not_disturb_each_other(tmp_path):
+    """The processes of a training try the folder that the first of them makes and fills."""
+
+    def begin(process: int) -> None:
+        for run in range(100):
+            folder = tmp_path / "runs" / str(run)
+            require_folder(folder, "--workdir")
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"process-{process}.log").touch()
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(begin, range(8)))
+    assert all(len(os.listdir(tmp_path / "runs" / str(run))) == 8 for run in range(100))
 
 
 def test_a_folder_that_is_none_is_refused_with_its_option(tmp_path):

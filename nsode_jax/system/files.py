@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 
@@ -38,17 +39,16 @@ def try_to_write(path: str | Path) -> None:
     Raises:
       OSError: if it cannot be written.
     """
-    path = Path(path)
-    absent = [folder for folder in path.absolute().parents if not folder.exists()]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        existed = path.exists()
+    path = Path(path).absolute()
+    if path.exists():
         path.open("ab").close()
-        if not existed:
-            path.unlink()
-    finally:
-        for folder in absent:
-            folder.rmdir()
+        return
+    standing = next(folder for folder in path.parents if folder.exists())
+    # In a folder of our own: other processes may try or make the same path at this moment.
+    with tempfile.TemporaryDirectory(prefix=".tried-", dir=standing) as own:
+        file = own / path.relative_to(standing)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.open("ab").close()
 
 
 def require_folder(folder: str | Path, option: str) -> None:
@@ -62,9 +62,9 @@ def require_folder(folder: str | Path, option: str) -> None:
       OSError: one line: the folder, the reason and the option.
     """
     try:
-        try_to_write(Path(folder) / f".{os.getpid()}.tried")
+        try_to_write(Path(folder) / ".tried")
     except OSError as error:
-        reason = "it is a file" if isinstance(error, FileExistsError) else error.strerror
+        reason = "it is a file" if Path(folder).is_file() else error.strerror
         raise OSError(
             f"cannot write to {os.fspath(folder)!r} ({reason}); choose another folder with {option}"
         ) from None
