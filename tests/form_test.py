@@ -39,6 +39,8 @@ def test_forms(text, form):
         ("y**4 - y**2", "-7*y**2 + y**4"),
         ("y*(2 - y)*(5 - y)", "y*(0.3 - y)*(11 - y)"),
         ("exp(y + 2)", "0.1*exp(3*y)"),
+        ("2*y*log(3/y)", "-0.5*y*log(y/7)"),
+        ("log(2/(1 + y))**2", "3*log(0.4 + y)**2"),
     ],
 )
 def test_one_law_has_one_form(one, other):

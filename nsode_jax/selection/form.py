@@ -72,7 +72,7 @@ def _form(prefix: Prefix) -> Form:
     angle = _is_angle(prefix)
     for token in prefix:
         scaled += ["mul", _VALUE_UNIT, token] if token == VARIABLE and not angle else [token]
-    canonical = canonicalize(Expression(tuple(scaled)))
+    canonical = canonicalize(Expression(_without_inverse_logarithms(tuple(scaled))))
     exponents = {
         subtree_end(canonical.prefix, i + 1)
         for i, token in enumerate(canonical.prefix)
@@ -90,6 +90,16 @@ def _form(prefix: Prefix) -> Form:
         else:
             form.append(CONSTANT if token >= 0 else NEGATIVE_CONSTANT)
     return _ordered(tuple(form))
+
+
+def _without_inverse_logarithms(prefix: Prefix) -> Prefix:
+    """log(2/y) as -log(0.5*y): one law, written in two ways."""
+    written: list[str | float] = []
+    for i, token in enumerate(prefix):
+        written.append(token)
+        if prefix[i - 2 : i] == ("log", "div") and not isinstance(token, str):
+            written[-3:] = ["mul", -1.0, "log", "mul", 1.0 / token]
+    return tuple(written)
 
 
 def _ordered(form: Form) -> Form:
