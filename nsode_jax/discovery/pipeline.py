@@ -25,7 +25,7 @@ from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.fitting.fit import Fit
 from nsode_jax.fitting.progress import Progress, silent
-from nsode_jax.fitting.trajectory_fitting import covariance, linearized
+from nsode_jax.fitting.trajectory_fitting import covariance, linearized, polished_fit
 from nsode_jax.observed.dataset import Dataset
 from nsode_jax.observed.derivative import derivative_form
 from nsode_jax.observed.frame import Frame
@@ -237,7 +237,7 @@ def _ranked(
     restriction: Restriction,
     progress: Progress,
 ) -> list[tuple[Fit, float]]:
-    """All that comes of the proposals, the first of which are the user's own."""
+    """What comes of the proposals, of which the first are the user's own; the best fitted fully."""
     fits = refine(
         data,
         form,
@@ -251,7 +251,9 @@ def _ranked(
     vanishing = Restriction(zero_at_zero=restriction.zero_at_zero)
     fits = [fit for fit in fits if vanishing.admits(fit.expression)]
     fits += [fit_asked_for(data, form, proposal) for proposal in proposals[:own]]
-    return rank(fits, data, form)
+    ranked = rank(fits, data, form)
+    # Among fits below the floor the first one need not be the one that was taken to its end.
+    return [(polished_fit(data, fit), score) for fit, score in ranked[:1]] + ranked[1:]
 
 
 def work_of(effort: str, beams: int | None, samples: int | None) -> Effort:
