@@ -1,4 +1,4 @@
-"""Hugging Face's `generate` with a beam, as the other side of benchmarks/decoding.py.
+"""Hugging Face's `generate` with a beam, as the other side of benchmarks.decoding.
 
     TORCH_PYTHON benchmarks/torch_generate.py FOLDER
 
