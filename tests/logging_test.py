@@ -33,3 +33,13 @@ def test_progress_line(capsys):
         "step 1/100  loss 2.0000  1 skipped",
         "step 50/100  loss 1.5000  5 samples/s  30% of peak  input wait 1%  0:01:40 left",
     ]
+
+
+def test_a_run_without_an_end_tells_no_time_left(capsys):
+    rates = {"samples_per_second": 5.0, "flops_utilization": 0.3, "input_wait": 0.01}
+    trunk = ProgressLine(steps=10**9, batch_size=10, max_seconds=0)
+    trunk.show(50, {"loss": 1.5, "skipped": 0.0, **rates})
+    assert capsys.readouterr().err.endswith("input wait 1%\n")
+    ends_by_time = ProgressLine(steps=10**9, batch_size=10, max_seconds=3600)
+    ends_by_time.show(50, {"loss": 1.5, "skipped": 0.0, **rates})
+    assert capsys.readouterr().err.endswith(" left\n")

@@ -24,6 +24,7 @@ from nsode_jax.modeling.transformer import Model
 from nsode_jax.training import loop
 from nsode_jax.training.logging import RunLogger
 from nsode_jax.training.run_config import ModelChanged, TrainingChanged
+from nsode_jax.training.step import init_state
 from nsode_jax.training.validation import BestValidation
 
 pytestmark = pytest.mark.devices
@@ -246,7 +247,7 @@ def test_a_diverging_run_stops_with_its_last_good_parameters(train, tmp_path):
     checkpoints = TrainingCheckpoints(tmp_path / "checkpoints")
     step = checkpoints.latest_step()
     assert step in (3, 4)
-    state = checkpoints.state(jax.device_get(loop.init_state(Model(CONFIG.model), CONFIG.training)))
+    state = checkpoints.state(jax.device_get(init_state(Model(CONFIG.model), CONFIG.training)))
     checkpoints.close()
     assert state.skipped == step
     jax.tree.map(np.testing.assert_array_equal, state.params, Model(CONFIG.model).init(0))

@@ -67,8 +67,12 @@ def _drop_lines_after(path: Path, step: int) -> None:
     write_atomically(path, "".join(kept).encode())
 
 
+_NO_END = 366 * 86400.0
+"""Seconds. A run that would take longer, as a trunk does, is one that somebody stops."""
+
+
 class ProgressLine:
-    """Step, loss, rates and time left, on standard error."""
+    """Step, loss, rates and, where there is an end, the time left, on standard error."""
 
     def __init__(self, steps: int, batch_size: int, max_seconds: float):
         self._steps, self._batch = steps, batch_size
@@ -86,6 +90,7 @@ class ProgressLine:
                 f"{rate:.0f} samples/s",
                 f"{metrics['flops_utilization']:.0%} of peak",
                 f"input wait {metrics['input_wait']:.0%}",
-                f"{clock(max(left, 0.0))} left",
             ]
+            if left < _NO_END:
+                parts.append(f"{clock(max(left, 0.0))} left")
         print("  ".join(parts), file=sys.stderr, flush=True)
