@@ -62,7 +62,8 @@ def test_the_error_follows_the_tolerance():
         ("-1/y", 2.0),  # Poles: the solution ends there.
         ("1/(y - 1)**2", 0.0),
         ("1/(1 - y)", 0.0),
-        ("-sqrt(y)", 1.0),  # Reaches the edge of the domain, where f is 0.
+        ("-sqrt(y) - 0.01", 1.0),  # Reaches the edge of the domain, and f is not 0 there.
+        ("-0.1 - y**0.3", 1.0),
         ("y", np.nan),
         ("y", np.inf),
     ],
@@ -72,6 +73,27 @@ def test_failures_are_clean_and_cheap(text, y0):
     assert found.status[0] == FAILED
     assert np.isnan(found.y).all()
     assert found.steps[0] < 250
+
+
+@pytest.mark.parametrize(
+    ("text", "y0", "edge", "solution"),
+    [
+        ("-sqrt(y)", 1.0, 0.0, lambda t: np.clip(1 - t / 2, 0, None) ** 2),  # A tank empties.
+        ("-3*y**(1/3)", 1.0, 0.0, lambda t: np.clip(1 - 2 * t, 0, None) ** 1.5),
+        ("-2*y**0.1", 1.0, 0.0, lambda t: np.clip(1 - 1.8 * t, 0, None) ** (1 / 0.9)),
+        ("2*sqrt(2 - y)", 1.0, 2.0, lambda t: 2 - np.clip(1 - t, 0, None) ** 2),
+        ("-sqrt(y - 0.5)", 0.75, 0.5, lambda t: 0.5 + np.clip(0.5 - t / 2, 0, None) ** 2),
+        ("y*log(y)", 0.5, 0.0, lambda t: 0.5 ** np.exp(t)),  # Only nearly 0, and soon.
+    ],
+)
+def test_a_solution_rests_at_the_edge_of_the_domain_where_f_is_0(text, y0, edge, solution):
+    times = np.linspace(0.0, 6.0, 61)
+    found = integrate(text, y0, t=times)
+    assert found.status[0] == SUCCESS and found.steps[0] < 250
+    np.testing.assert_allclose(found.y[0], solution(times), rtol=1e-6, atol=1e-8)
+    assert found.y[0, -1] == pytest.approx(edge, abs=1e-9)
+    at_rest = integrate(text, edge, t=times) if text != "y*log(y)" else found
+    np.testing.assert_allclose(at_rest.y[0, -1], edge, atol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,7 @@ WHO_NEEDS_THEM = {
         "data.shards",
         "modeling.checkpoints",
         "training.loop",
+        "training.run",
     },
     "app": {"app.choices", "app.columns", "app.each", "app.inputs", "app.law", "app.page"},
     "notebook": {"reporting.widget"},

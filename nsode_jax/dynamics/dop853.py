@@ -11,6 +11,8 @@ A scalar autonomous equation allows what a general one does not:
     It need not be followed with the tiny steps that make stable rest points
     stiff for an explicit method. Stiffness has no other source in one dimension,
     so there is neither a test for it nor an implicit method to fall back to.
+  - A rest point may be the edge of the domain: a tank that empties with -sqrt(y) stays
+    empty.
   - Whether a solution blows up shows in f alone, long before the steps vanish.
 """
 
@@ -61,6 +63,9 @@ order 8 this costs 15% more steps, and twice as many growing solutions pass.
 
 _REST = 0.01
 """A rest point at most this part of the tolerance away is as good as reached."""
+
+_HALVINGS, _FALLEN = 60, 0.5
+"""How closely the edge of a domain is looked at, and to what share f has fallen if to 0 there."""
 
 # How `_explodes` samples f: how often, how far apart, and how much f/y must grow.
 _EXPLOSION_SAMPLES, _EXPLOSION_RATIO, _EXPLOSION_GROWTH = 40, 1.3, 1.03
@@ -205,6 +210,19 @@ def _explodes(instructions, memory, y, slope, time_left):
 
 
 @numba.njit(nogil=True, error_model="numpy")
+def _falls_to_0(instructions, memory, y, slope, near):
+    """Whether f does so towards the edge of its domain, which lies less than `near` ahead."""
+    outside = y + math.copysign(near, slope)
+    for _ in range(_HALVINGS):
+        middle = y + 0.5 * (outside - y)
+        if math.isfinite(run(instructions, memory, middle)):
+            y = middle
+        else:
+            outside = middle
+    return abs(run(instructions, memory, y)) <= _FALLEN * abs(slope)
+
+
+@numba.njit(nogil=True, error_model="numpy")
 def _integrate(instructions, memory, k, y, t, rtol, atol, max_steps, out):
     """Solves for one initial value; returns the status and the number of steps."""
     now, end = t[0], t[-1]
@@ -259,9 +277,13 @@ def _integrate(instructions, memory, k, y, t, rtol, atol, max_steps, out):
 
         if abs(k[12]) < abs(k[0]):
             beyond = run(instructions, memory, new + math.copysign(near, k[12]))
-            if not math.isfinite(beyond):
+            if math.isfinite(beyond):
+                rests = beyond * k[12] <= 0.0
+            elif _falls_to_0(instructions, memory, new, k[12], near):
+                rests = True
+            else:
                 return FAILED, steps
-            if beyond * k[12] <= 0.0:
+            if rests:
                 out[stop:] = new
                 return SUCCESS, steps
         elif abs(k[12]) > fast and new * k[12] > 0.0:

@@ -97,7 +97,9 @@ def _quadrature(
     half = steps[:, None] / 2
     at = (path[:-1, None] + half * (1 + points)).ravel()
     speed = CubicSpline(path, t)(at, 1).reshape(-1, order)
-    return np.concatenate([z[:1], CubicSpline(path, z)(at)]), half * weights * speed
+    # A spline overshoots where a solution comes to rest at once, as a tank that is empty.
+    values = np.clip(CubicSpline(path, z)(at), z.min(), z.max())
+    return np.concatenate([z[:1], values]), half * weights * speed
 
 
 def _grid(
