@@ -38,7 +38,8 @@ def integral_form(data: Dataset) -> Regression:
     scale = data.noise_scale
     precisions = [t.weights / scale.slope(t.y) for t in data]
     target = np.concatenate([_centered(scale.forward(t.y), w) for t, w in zip(data, precisions)])
-    curves = [_quadrature(t, w, scale) for t, w in zip(data, precisions, strict=True)]
+    ends = scale.forward(np.array([data.low, data.high]))
+    curves = [_quadrature(t, w, scale, ends) for t, w in zip(data, precisions, strict=True)]
     places = _grid(
         np.concatenate([values[1:] for values, _ in curves]),
         np.concatenate([weights.ravel() for _, weights in curves]),
@@ -76,11 +77,15 @@ def _centered(
 
 
 def _quadrature(
-    trajectory: Trajectory, precision: Float[np.ndarray, " time"], scale: NoiseScale
+    trajectory: Trajectory,
+    precision: Float[np.ndarray, " time"],
+    scale: NoiseScale,
+    ends: Float[np.ndarray, "2"],
 ) -> tuple[Float[np.ndarray, " values"], Float[np.ndarray, "intervals order"]]:
     """A curve through the data, at the first time and at Gauss-Legendre nodes, and weights.
 
-    Values are in the given scale; residuals there are multiplied by the precision.
+    Values are in the given scale and between the ends; residuals there are multiplied by the
+    precision.
     """
     t, z = trajectory.t, scale.forward(trajectory.y)
     clean = is_clean(t, z)
@@ -90,7 +95,7 @@ def _quadrature(
         half = np.diff(t)[:, None] / 2  # [intervals, 1]
         times = (t[:-1, None] + half * (1 + points)).ravel()
         smooth = monotone_curve(t, z, precision)(np.concatenate([t[:1], times]))
-        return smooth, half * weights
+        return np.clip(smooth, *ends), half * weights
     # A steep transient between few points is a straight piece of the path (t, z).
     steps = np.hypot(np.diff(t) / np.ptp(t), np.diff(z) / np.ptp(z))
     path = np.concatenate([[0.0], np.cumsum(steps)])

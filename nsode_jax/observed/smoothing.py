@@ -132,10 +132,12 @@ def is_clean(t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"]) -> bo
 
     Unlike smoothing, this is not misled by a steep transient of a few points.
     """
-    if t.size < 5:
-        return False
-    noise = float(np.median(np.abs(_left_out_errors(t, y, 2))))
-    return noise <= _CLEAN_NEIGHBOURS * float(y.std())
+    return t.size >= 5 and noise_of_neighbours(t, y) <= _CLEAN_NEIGHBOURS * float(y.std())
+
+
+def noise_of_neighbours(t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"]) -> float:
+    """How far most values lie from where their four neighbours lead; 0 of fewer than five."""
+    return float(np.median(np.abs(_left_out_errors(t, y, 2)))) if t.size >= 5 else 0.0
 
 
 def _interpolant(

@@ -13,11 +13,13 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from nsode_jax.dynamics.solve import solve
+from nsode_jax.dynamics import dop853
+from nsode_jax.dynamics.stack_machine import Program
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.results.formatting import time_text
 
-_MAX_SOLVER_STEPS = 2000
+_RTOL = 1e-9
+_MAX_SOLVER_STEPS = 20_000
 
 
 def solution(
@@ -86,12 +88,19 @@ def _solve_while_it_exists(
     expression: Expression, y0: float, elapsed: Float[np.ndarray, " time"]
 ) -> Float[np.ndarray, " time"]:
     """The solution from y0 at times that rise or fall from 0; NaN from where there is none."""
-    tolerance = 1e-9 * _scale(expression, y0, elapsed)
+    tolerance = _RTOL * _scale(expression, y0, elapsed)
+    backward = elapsed[-1] < 0.0
+    law = Expression(("neg", *expression.prefix), expression.variables) if backward else expression
+    program = Program.from_expression(law)
 
     def attempt(count: int) -> np.ndarray | None:
         if count < 2:
             return np.full(count, y0)
-        return solve(expression, y0, elapsed[:count], atol=tolerance, max_steps=_MAX_SOLVER_STEPS)
+        times = np.abs(elapsed[:count])
+        solved = dop853.integrate(
+            program, np.array([y0]), times, rtol=_RTOL, atol=tolerance, max_steps=_MAX_SOLVER_STEPS
+        )
+        return solved.y[0] if solved.status[0] == dop853.SUCCESS else None
 
     result = np.full(elapsed.shape, np.nan)
     good, bad = 1, elapsed.size + 1

@@ -1,0 +1,50 @@
+"""Solutions that come to rest at the edge of their law's domain: empty tanks, dried drops."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from nsode_jax.discovery.pipeline import discover
+from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.expressions.expression import Expression
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.results import prediction
+
+T = np.linspace(0.0, 12.0, 25)
+
+
+def level(t):
+    """Of water in a tank: dh/dt = -sqrt(20) / 4 sqrt(h), empty at t = 8."""
+    return 20.0 * np.clip(1.0 - t / 8.0, 0.0, None) ** 2
+
+
+@pytest.mark.parametrize(
+    ("noise", "relative_error"), [(0.0, 1e-6), (0.02, 0.05)], ids=["exact", "noisy"]
+)
+def test_a_tank_that_empties_while_it_is_observed(noise, relative_error):
+    measured = level(T) + noise * 20.0 * np.random.default_rng(1).normal(size=T.size)
+    best = discover(T, measured, sources=["named laws", "library"], effort="fast").best
+    assert str(best.name).startswith("outflow from a tank")
+    assert best.expression.constants[0] == pytest.approx(-np.sqrt(20.0) / 4, rel=relative_error)
+    later = np.array([4.0, 9.0, 30.0])
+    assert_allclose(best.predict(later), level(later), atol=20.0 * relative_error)
+
+
+def test_predictions_rest_and_go_on_and_back():
+    law = Expression.from_infix("-1.118033988749895*sqrt(y)")
+    times = np.array([30.0, 9.0, 3.0, 0.0, -2.0])
+    assert_allclose(prediction.solution(law, 0.0, 20.0, times), level(times), atol=1e-7)
+    # Where f is not 0 the solution ends.
+    ends = prediction.solution(Expression.from_infix("-1 - sqrt(y)"), 0.0, 20.0, times)
+    assert np.isnan(ends[:2]).all() and np.isfinite(ends[3:]).all()
+
+
+def test_values_that_noise_puts_beyond_0():
+    y = np.linspace(-0.3, 20.0, 30)
+    noisy = y + 0.3 * (-1.0) ** np.arange(30)
+    for values, low in ((noisy, 0.0), (y, -0.3), (noisy - 5.0, None), (noisy / 20.0, 0.0)):
+        data = Dataset.of([Trajectory(np.arange(30.0), values)])
+        assert data.low == (values.min() if low is None else low)
+        assert data.high == values.max()
+        mirrored = Dataset.of([Trajectory(np.arange(30.0), -values)])
+        assert (mirrored.low, mirrored.high) == (-data.high, -data.low)
