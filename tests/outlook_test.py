@@ -43,6 +43,8 @@ def foretold(*laws):
         ("-0.4*y", 5.0, Fate.RESTS, 0.0),  # What was never negative ends at zero.
         ("-0.1*sqrt(y)", 5.0, Fate.RESTS, 0.0),
         ("-0.4*y", -5.0, Fate.RESTS, 0.0),
+        ("-3*sqrt(y - 2)", 8.0, Fate.RESTS, 2.0),  # At the edge of the domain, where f is 0.
+        ("2*sqrt(7 - y)", 1.0, Fate.RESTS, 7.0),
         ("-1.0 + 0*y", 2.0, Fate.FALLS, math.nan),
         ("exp(-4.4*y)", 90.0, Fate.RISES, math.nan),  # Rates whose products vanish.
         ("1/(7 - y)", 1.0, Fate.ENDS, 7.0),  # A pole is no place to rest.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ _REACH = 10.0
 """What is farther away than so many ranges of the data is not said to be reached."""
 
 _STEPS = 1000
+_HALVINGS = 60
 _ALIKE = 0.05
 """Values that differ by this share of the range of the data are one, and those that differ by
 no more than twice the noise."""
@@ -157,7 +158,7 @@ def _fate(law: Candidate, last: float, low: float, high: float) -> tuple[Fate, f
     first = int(np.argmin(same))
     before = last if first == 0 else float(path[first - 1])
     if not math.isfinite(rates[first]):
-        return Fate.ENDS, before
+        return _at_edge(rate, before, float(path[first]))
     if rates[first] == 0.0:
         return Fate.RESTS, float(path[first])
     root = brentq(rate, before, float(path[first]))
@@ -171,3 +172,16 @@ def _numbered(ranks: Sequence[int]) -> str:
 
 
 __all__ = ["Fate", "Group", "Outlook", "outlook"]
+
+
+def _at_edge(rate: Callable[[float], float], inside: float, outside: float) -> tuple[Fate, float]:
+    """What a solution does at the edge of the law's domain: it rests where f falls to 0 there."""
+    before = abs(rate(inside))
+    for _ in range(_HALVINGS):
+        middle = inside + 0.5 * (outside - inside)
+        if math.isfinite(rate(middle)):
+            inside = middle
+        else:
+            outside = middle
+    edge = 0.0 if min(inside, outside) <= 0.0 <= max(inside, outside) else inside
+    return (Fate.RESTS if abs(rate(inside)) <= 0.5 * before else Fate.ENDS), edge
