@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.integrate import solve_ivp
 
+from nsode_jax.discovery.dispatch import discover as discover_system
 from nsode_jax.discovery.pipeline import discover
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
@@ -28,6 +30,19 @@ def test_a_tank_that_empties_while_it_is_observed(noise, relative_error):
     assert best.expression.constants[0] == pytest.approx(-np.sqrt(20.0) / 4, rel=relative_error)
     later = np.array([4.0, 9.0, 30.0])
     assert_allclose(best.predict(later), level(later), atol=20.0 * relative_error)
+
+
+def test_two_tanks_of_which_one_is_soon_empty():
+    t = np.linspace(0.0, 14.0, 71)
+    upper = np.clip(2.0 - t / 4.0, 0.0, None) ** 2  # dx/dt = -sqrt(x) / 2, empty at t = 8.
+    rising = solve_ivp(
+        lambda t, y: np.clip(1.0 - t / 8.0, 0.0, None) - 0.3 * np.sqrt(y),
+        (0.0, 14.0), [1.0], t_eval=t, rtol=1e-10, atol=1e-12, max_step=0.1,
+    )  # fmt: skip
+    found = discover_system(t, np.stack([upper, rising.y[0]], axis=1), effort="fast").best
+    x, y = (law.evaluate(np.array([4.0, 0.0]), np.array([1.0, 1.0])) for law in found.laws)
+    assert_allclose(x, [-1.0, 0.0], atol=1e-4)
+    assert_allclose(y, [0.7, -0.3], atol=1e-4)
 
 
 def test_predictions_rest_and_go_on_and_back():

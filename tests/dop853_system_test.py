@@ -35,3 +35,33 @@ def test_failures_have_a_status_and_no_numbers():
     far = solve("0.9*y", 1.0, t, limit=np.array([2.0]))
     assert far.status == FAILED
     assert solve("-0.7*y", 1.0, t, max_steps=2).status == TOO_MANY_STEPS
+
+
+def two(first, second, start, t):
+    laws = [Expression.from_infix(law, variables=("y1", "y2")) for law in (first, second)]
+    program = Program.from_expressions(laws)
+    return dop853_system.integrate(
+        program, program.memory[None], np.array([start]), t, rtol=1e-9, atol=np.full(2, 1e-9),
+        limit=np.full(2, np.inf), max_steps=1000,
+    )  # fmt: skip
+
+
+def test_a_tank_that_is_empty_stays_empty_while_the_next_one_empties():
+    t = np.linspace(0.0, 12.0, 49)
+    found = two("-0.5*sqrt(y1)", "0.5*sqrt(y1) - 0.3*sqrt(y2)", [1.0, 1.0], t)
+    assert found.status == SUCCESS
+    upper, lower = found.y[0].T
+    np.testing.assert_allclose(upper, np.clip(1.0 - t / 4.0, 0.0, None) ** 2, atol=1e-7)
+    at_4 = lower[t == 4.0]
+    after = np.clip(np.sqrt(at_4) - 0.15 * (t - 4.0), 0.0, None) ** 2
+    np.testing.assert_allclose(lower[t >= 4.0], after[t >= 4.0], atol=1e-6)
+    # What is below 0 and may be there is not taken for 0.
+    beside = two("-sqrt(y1)", "-y2", [1.0, -1.0], t)
+    np.testing.assert_allclose(beside.y[0, :, 1], -np.exp(-t), atol=1e-7)
+
+
+def test_a_solution_ends_where_f_is_undefined_and_leads_on():
+    t = np.linspace(0.0, 12.0, 49)
+    assert two("-0.5*sqrt(y1) - 0.1", "-y2", [1.0, 1.0], t).status == FAILED
+    assert two("-sqrt(y1)", "-y2", [-1.0, 1.0], t).status == FAILED  # Starts outside.
+    assert two("log(y1) - 1", "-y2", [1.0, 1.0], t).status == FAILED

@@ -5,6 +5,9 @@ A solution may take neighbours along, whose constants or initial values differ a
 all take the steps that the first one needs. The differences between them, divided by what
 differs, are then smooth in the constants, whatever the tolerance (internal numerical
 differentiation; Bock 1981), and cost one evaluation of f each.
+
+Where a quantity comes to 0, f is undefined below, and f does not lead there, it stays at 0
+until f leads up again: a tank that empties with -sqrt(y) is empty until water flows in.
 """
 
 from __future__ import annotations
@@ -42,8 +45,29 @@ def _fill_inputs(breaks, coefficients, with_time, states, time, point):
 
 
 @numba.njit(nogil=True, error_model="numpy")
-def _slopes(program, memories, inputs, time, y, k):
-    """f of every copy at y [copies, K], into k [copies, K]."""
+def _run_at_0(program, memory, point, states, k):
+    """f where what is below 0 is taken for 0, until it is defined; NaN where it leads down."""
+    instructions, first_result = program
+    below = np.zeros(states, np.bool_)
+    for _ in range(states):
+        least = -1
+        for i in range(states):
+            if point[i] < 0.0 and (least < 0 or point[i] > point[least]):
+                least = i
+        if least < 0:
+            return
+        point[least], below[least] = 0.0, True
+        run_system(instructions, memory, point, first_result, k)
+        if np.isfinite(k).all():
+            for i in range(states):
+                if below[i] and k[i] < 0.0:
+                    k[i] = math.nan
+            return
+
+
+@numba.njit(nogil=True, error_model="numpy")
+def _slopes(program, memories, inputs, time, y, k, strict=False):
+    """f of every copy at y [copies, K], into k [copies, K]; if strict, only where it is defined."""
     instructions, first_result = program
     breaks, coefficients, with_time = inputs
     copies, states = y.shape
@@ -52,6 +76,8 @@ def _slopes(program, memories, inputs, time, y, k):
     for copy in range(copies):
         point[:states] = y[copy]
         run_system(instructions, memories[copy], point, first_result, k[copy])
+        if not (strict or np.isfinite(k[copy]).all()):
+            _run_at_0(program, memories[copy], point, states, k[copy])
 
 
 @numba.njit(nogil=True, error_model="numpy")
@@ -135,7 +161,7 @@ def _compile_for(machine: str):
         now, end = t[0], t[-1]
         out[:, 0] = y
         filled = 1
-        _slopes(program, memories, inputs, now, y, k[0])
+        _slopes(program, memories, inputs, now, y, k[0], strict=True)
         if not np.isfinite(k[0]).all():
             return out, FAILED, 0
         if t.size == 1:

@@ -15,13 +15,10 @@ from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.observed.frame import Frame
 from nsode_jax.observed.noise_scale import NoiseScale, scale_of
-from nsode_jax.observed.smoothing import noise_of_neighbours
+from nsode_jax.observed.smoothing import noise_of_neighbours, range_of
 
 _DECIMALS = 7
 """Of the largest value, within which a step of rounding is looked for."""
-
-_WITHIN_NOISE, _LITTLE = 6.0, 0.25
-"""Typical deviations, and share of the largest value, within which values beyond 0 may be 0."""
 
 _ON_THE_STEP = 1e-6
 
@@ -103,23 +100,19 @@ class Dataset:
         """Number of observations."""
         return self.y.size
 
-    @functools.cached_property
+    @property
     def low(self) -> float:
         """The smallest value; 0 where noise may have put what is 0 or more below it."""
-        least, largest = float(self.y.min()), float(self.y.max())
-        return 0.0 if self._noise_about_0(-least, largest) else least
+        return self._range[0]
 
-    @functools.cached_property
+    @property
     def high(self) -> float:
         """The largest value; 0 where noise may have put what is 0 or less above it."""
-        least, largest = float(self.y.min()), float(self.y.max())
-        return 0.0 if self._noise_about_0(largest, -least) else largest
+        return self._range[1]
 
-    def _noise_about_0(self, beyond: float, within: float) -> bool:
-        """Whether values that lie so far beyond 0, of those that do not, may be noise."""
-        if not 0.0 < beyond < _LITTLE * within:
-            return False
-        return beyond < _WITHIN_NOISE * max(noise_of_neighbours(one.t, one.y) for one in self)
+    @functools.cached_property
+    def _range(self) -> tuple[float, float]:
+        return range_of(self.y, max(noise_of_neighbours(one.t, one.y) for one in self))
 
     @functools.cached_property
     def size(self) -> float:

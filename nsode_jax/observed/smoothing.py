@@ -44,6 +44,10 @@ _ROUNDS = 2
 _PIECES = 8
 """Of each interval between observations, by which its speed is measured."""
 
+_WITHIN_NOISE, _ROUNDING, _LITTLE = 6.0, 1e-6, 0.25
+"""Typical deviations within which values beyond 0 may be 0, and shares of the largest value: what
+a solver's errors may be, and what is too much in any case."""
+
 _Times = Float[np.ndarray, " times"]
 
 
@@ -57,6 +61,7 @@ class SmoothCurve:
       square_error: mean square, weighted, of its errors in foretelling a value left out.
       clock: an increasing function of time; the time itself, if left out.
       scale: in which the spline has the values.
+      low, high: which its values do not pass: 0 where no value does but by noise.
     """
 
     spline: BSpline | CubicSpline
@@ -64,13 +69,15 @@ class SmoothCurve:
     square_error: float
     clock: PchipInterpolator | None = None
     scale: NoiseScale = LINEAR
+    low: float = -math.inf
+    high: float = math.inf
 
     def __call__(self, t: _Times, degree: int = 0) -> _Times:
         """The curve, or its first derivative, at some times."""
         shown = t if self.clock is None else self.clock(t)
         y = self.scale.inverse(self.spline(shown))
         if not degree:
-            return y
+            return np.clip(y, self.low, self.high)
         speed = 1.0 if self.clock is None else self.clock(t, 1)
         return self.spline(shown, 1) * speed / self.scale.slope(y)
 
@@ -100,7 +107,9 @@ def smooth_curves(
     found = _smoothed(t, z, precision)
     for k, (curve, scale) in enumerate(zip(found, scales, strict=True)):
         better = _interpolant(t, z[:, k], precision[:, k], curve)
-        found[k] = dataclasses.replace(better or curve, scale=scale)
+        least, most = range_of(y[:, k], noise_of_neighbours(t, y[:, k]))
+        low, high = 0.0 if least >= 0.0 else -math.inf, 0.0 if most <= 0.0 else math.inf
+        found[k] = dataclasses.replace(better or curve, scale=scale, low=low, high=high)
     return found
 
 
@@ -138,6 +147,18 @@ def is_clean(t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"]) -> bo
 def noise_of_neighbours(t: Float[np.ndarray, " time"], y: Float[np.ndarray, " time"]) -> float:
     """How far most values lie from where their four neighbours lead; 0 of fewer than five."""
     return float(np.median(np.abs(_left_out_errors(t, y, 2)))) if t.size >= 5 else 0.0
+
+
+def range_of(y: Float[np.ndarray, " values"], noise: float) -> tuple[float, float]:
+    """The least and the greatest value, but 0 for one that noise may have put beyond it."""
+    least, most = float(y.min()), float(y.max())
+
+    def noise_about_0(beyond: float, within: float) -> bool:
+        likely = max(_WITHIN_NOISE * noise, _ROUNDING * within)
+        return 0.0 < beyond < min(likely, _LITTLE * within)
+
+    low, high = noise_about_0(-least, most), noise_about_0(most, -least)
+    return 0.0 if low else least, 0.0 if high else most
 
 
 def _interpolant(

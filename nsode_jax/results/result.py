@@ -245,7 +245,7 @@ class Candidate:
 
         Returns:
           Values, shape [time]; NaN from where the solution ceases to exist (it
-          blows up or leaves the domain of f).
+          blows up or leaves the domain of f; where f is 0 at the edge it rests).
 
         Raises:
           ValueError: if the times are not increasing, or lie before the data.
