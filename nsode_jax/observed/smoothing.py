@@ -79,7 +79,8 @@ class SmoothCurve:
         if not degree:
             return np.clip(y, self.low, self.high)
         speed = 1.0 if self.clock is None else self.clock(t, 1)
-        return self.spline(shown, 1) * speed / self.scale.slope(y)
+        slope = self.spline(shown, 1) * speed / self.scale.slope(y)
+        return np.where((y < self.low) | (y > self.high), 0.0, slope)
 
 
 def smooth_curves(
