@@ -99,7 +99,7 @@ def evaluate(case: Case, points: int, noise: float, seed: int) -> Line:
 
 
 def _alike(law: Expression, other: Expression, y: Float[np.ndarray, " time"]) -> bool:
-    """Whether laws have one form, or one name: log(K/y) is -log(y/K)."""
+    """Whether laws have one form, or one name: y*(a - b*log(y)) is Gompertz' law too."""
     names = [name_of(each, float(y.min()), float(y.max())) for each in (law, other)]
     named = [name.law.name for name in names if name is not None]
     return form_of(law) == form_of(other) or (len(named) == 2 and named[0] == named[1])
