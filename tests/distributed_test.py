@@ -249,12 +249,16 @@ def end_of(*how: str) -> list[tuple[int, str, str]]:
 )
 def test_all_end_with_one(lost, how, code):
     ends = end_of(*(how if number == lost else "waits" for number in range(3)))
+    last_words = []
     for number, (returncode, output, errors) in enumerate(ends):
         assert "joined" in output, errors
         assert returncode == (code if number == lost else 1)
         if number != lost:
-            message = f"nsode_jax.train: stopped: process {lost} of 3 is gone"
-            assert errors.splitlines()[-1].startswith(message), errors
+            last_words.append(errors.splitlines()[-1])
+    message = f"nsode_jax.train: stopped: process {lost} of 3 is gone"
+    told = [words.startswith(message) for words in last_words]
+    # When JAX's service dies without a word, JAX may be faster; hardly so in both others.
+    assert any(told) if how == "killed" else all(told), last_words
 
 
 def test_all_may_end_well():

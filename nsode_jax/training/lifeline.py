@@ -28,7 +28,8 @@ class Lifeline:
     """A connection of each process to process 0, which breaks when one of them dies.
 
     JAX's own heartbeats notice that too, but after long, and then abort the process with
-    a stack trace.
+    a stack trace. Only the death of process 0, where JAX's service runs, is noticed at
+    once; a process may then end with JAX's words for it.
     """
 
     _KEY = "nsode_jax/lifeline"
@@ -139,10 +140,9 @@ class Lifeline:
             self._tell(lost)
             time.sleep(self._GRACE_SECONDS)
         self._ending.acquire()
-        print(
+        _say_last(
             f"nsode_jax.train: stopped: process {lost} of {self._processes} is gone; "
-            "the same command goes on from the newest checkpoint",
-            file=sys.stderr,
+            "the same command goes on from the newest checkpoint"
         )
         self._exit(1)
 
@@ -172,6 +172,17 @@ class Lifeline:
                 return b""
             received += part
         return received
+
+
+def _say_last(words: str) -> None:
+    """Says it on the standard error, where nothing follows.
+
+    JAX, in its own threads, notices a lost process 0 in the same millisecond.
+    """
+    sys.stderr.flush()
+    standard_error = os.dup(2)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    os.write(standard_error, f"{words}\n".encode())
 
 
 def _keep_alive(connection: socket.socket) -> None:
