@@ -117,6 +117,18 @@ def test_errors_by_the_delta_method():
     assert errors["r"] == pytest.approx(3e-3, rel=1e-5)
 
 
+def test_what_no_constant_moves_has_no_error():
+    law = Expression.from_infix("y**2/(y**2 + 300) - 0.305*y + 0.976")
+    errors = [17.0 if c == 300 else 1e-4 if c == -0.305 else 0.01 if c == 0.976 else 0.0
+              for c in law.constants]  # fmt: skip
+    covariance = np.diag(np.square(errors))
+    name = _name(law.infix, 3, 100, covariance=covariance)
+    assert {p.name: p.standard_error > 0 for p in name.parameters} == {
+        "a": True, "b": False, "K": True, "d": True
+    }  # fmt: skip
+    assert "b = 1," in str(name)
+
+
 def test_the_sentence():
     covariance = np.diag([3.6e-5, 0.0, 0.0])
     name = _name("0.547*y - 0.000825*y**2", 9, 660, covariance=covariance, time_unit="h")

@@ -167,13 +167,6 @@ def _fate(law: Candidate, last: float, low: float, high: float) -> tuple[Fate, f
     return (Fate.RESTS if abs(rate(root)) <= abs(now) else Fate.ENDS), root
 
 
-def _numbered(ranks: Sequence[int]) -> str:
-    return f"law {ranks[0]}" if len(ranks) == 1 else f"laws {', '.join(map(str, ranks))}"
-
-
-__all__ = ["Fate", "Group", "Outlook", "outlook"]
-
-
 def _at_edge(rate: Callable[[float], float], inside: float, outside: float) -> tuple[Fate, float]:
     """What a solution does at the edge of the law's domain: it rests where f falls to 0 there."""
     before = abs(rate(inside))
@@ -185,3 +178,10 @@ def _at_edge(rate: Callable[[float], float], inside: float, outside: float) -> t
             outside = middle
     edge = 0.0 if min(inside, outside) <= 0.0 <= max(inside, outside) else inside
     return (Fate.RESTS if abs(rate(inside)) <= 0.5 * before else Fate.ENDS), edge
+
+
+def _numbered(ranks: Sequence[int]) -> str:
+    return f"law {ranks[0]}" if len(ranks) == 1 else f"laws {', '.join(map(str, ranks))}"
+
+
+__all__ = ["Fate", "Group", "Outlook", "outlook"]

@@ -42,6 +42,7 @@ _MOST_STEPS = 50
 _NEAR, _LONGER = 3 * SAME, 10
 _PRECISELY = {"method": "lm", "xtol": 1e-9, "ftol": 1e-9}
 _NEARLY_PLAIN = 0.02
+_ROUNDING = 1e-8  # Of difference quotients.
 _MOST_REDUCTIONS = 8
 
 
@@ -351,7 +352,10 @@ def _standard_errors(
         return [math.nan] * len(values)
     sizes = np.linalg.norm(by_parameter, axis=0)
     sizes = np.where(sizes > 0, sizes, 1.0)
-    change = np.linalg.lstsq(by_parameter / sizes, by_constant, rcond=None)[0] / sizes[:, None]
+    change = np.linalg.lstsq(by_parameter / sizes, by_constant, rcond=None)[0]
+    # A parameter that no constant moves, such as a factor of 1, has no error but rounding.
+    change[np.abs(change) < _ROUNDING * np.linalg.norm(by_constant, axis=0)] = 0.0
+    change /= sizes[:, None]
     variances = np.einsum("ij,jk,ik->i", change, np.asarray(covariance), change)
     return np.sqrt(np.where(variances >= 0, variances, np.nan)).tolist()
 
