@@ -229,6 +229,8 @@ def test_a_number_that_no_float_holds_is_not_taken_for_zero():
     y = sympy.Symbol("y")
     with pytest.raises(NotRepresentable, match="too small"):
         from_sympy(sympy.Float(1e-200) ** 2 * y)
+    with pytest.raises(NotRepresentable, match="too small"):  # Decimal holds it neither.
+        from_sympy(sympy.Float("1e-400000000000000000000") * y)
     assert from_sympy(sympy.Float(0.0) * y + 2.0).infix == "2"
 
 

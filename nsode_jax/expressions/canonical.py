@@ -161,13 +161,13 @@ def _prefix(expression: sympy.Expr) -> Prefix:
 def _number(expression: sympy.Expr) -> float:
     """Value of an expression without variables."""
     if expression.has(sympy.I, sympy.zoo, sympy.nan, sympy.oo, -sympy.oo):
-        raise NotRepresentable(f"not a finite real number: {expression}")
+        raise NotRepresentable(f"not a finite real number: {expression!s}")
     try:
         value = checked_number(float(expression))
     except (TypeError, OverflowError) as error:
-        raise NotRepresentable(f"not a real number: {expression}") from error
+        raise NotRepresentable(f"not a real number: {expression!s}") from error
     if value == 0.0 and expression.is_zero is False:
-        raise NotRepresentable(f"a number too small to be held: {expression}")
+        raise NotRepresentable(f"a number too small to be held: {expression!s}")
     return value
 
 

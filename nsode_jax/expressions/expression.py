@@ -331,7 +331,7 @@ def _to_sympy(prefix: Prefix) -> sympy.Expr:
         value = apply(token, *numbers)
         if value.is_number:  # y - y, or 0*y
             if not value.is_finite or not value.is_real:
-                raise NotRepresentable(f"not a finite real number: {value}")
+                raise NotRepresentable(f"not a finite real number: {value!s}")
             return checked_number(float(value)), position
         return value, position
 
