@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from nsode_jax.discovery.lag import lag_phase
-from nsode_jax.discovery.pipeline import data_form, discover
+from nsode_jax.discovery.law_search import data_form
+from nsode_jax.discovery.pipeline import discover
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import Origin

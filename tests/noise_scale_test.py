@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from nsode_jax.discovery.law_search import data_form
 from nsode_jax.discovery.own_constants import discover_own_constants
-from nsode_jax.discovery.pipeline import data_form, discover
+from nsode_jax.discovery.pipeline import discover
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.observed.dataset import Dataset

@@ -10,10 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from nsode_jax.discovery.pipeline import (
-    DiscoveryError,
-    data_form,
-)
+from nsode_jax.discovery.law_search import DiscoveryError, data_form
 from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.fitting.bounds import Bounds

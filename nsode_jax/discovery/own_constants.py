@@ -15,14 +15,10 @@ from typing import Any
 import numpy as np
 
 from nsode_jax.discovery.form_search import Found, searched
+from nsode_jax.discovery.law_search import DiscoveryError, data_form
 from nsode_jax.discovery.measurement_errors import judged_by_their_errors
 from nsode_jax.discovery.own_noise import noise_within_series
-from nsode_jax.discovery.pipeline import (
-    DiscoveryError,
-    data_form,
-    sources_named,
-    work_of,
-)
+from nsode_jax.discovery.pipeline import sources_named, work_of
 from nsode_jax.discovery.series import read_series
 from nsode_jax.discovery.weighting import GROWING, OVER_DECADES
 from nsode_jax.dynamics.trajectory import MIN_POINTS, MORE_THAN_CONSTANTS, Trajectory

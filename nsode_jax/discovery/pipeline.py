@@ -1,13 +1,11 @@
 """From measured series to ranked laws dy/dt = f(y): the whole pipeline.
 
-read -> units -> propose (all sources) -> fit, refine and search nearby -> rank
--> uncertainty
+read -> search (`law_search`) -> uncertainty and notes
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import time
 from collections.abc import Sequence
@@ -17,37 +15,30 @@ import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.discovery.lag import lag_note
+from nsode_jax.discovery.law_search import DiscoveryError, LawSearch, Ranked
 from nsode_jax.discovery.measurement_errors import judged_by_their_errors
 from nsode_jax.discovery.series import read_series
-from nsode_jax.discovery.weighting import weighting
 from nsode_jax.dynamics.limits import Limits
 from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.expressions.expression import Expression, ExpressionError
+from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import Fit
 from nsode_jax.fitting.progress import Progress, silent
-from nsode_jax.fitting.trajectory_fitting import covariance, linearized, polished_fit
+from nsode_jax.fitting.trajectory_fitting import covariance, linearized
 from nsode_jax.observed.dataset import Dataset
-from nsode_jax.observed.derivative import derivative_form
 from nsode_jax.observed.frame import Frame
-from nsode_jax.observed.integral import integral_form
-from nsode_jax.observed.noise_scale import expected_noise
-from nsode_jax.observed.regression import Regression
-from nsode_jax.observed.scaling import AffineView, working_units
 from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.residuals.goodness import goodness_of_fit, lack_of_fit
 from nsode_jax.residuals.holdout import held_out_error
 from nsode_jax.results.diagnostics import diagnose
 from nsode_jax.results.result import Candidate
-from nsode_jax.search.effort import EFFORTS, SOURCES, Effort, RefineConfig
+from nsode_jax.search.effort import EFFORTS, SOURCES, Effort
 from nsode_jax.search.enumeration import EnumerationSource
 from nsode_jax.search.library import LibrarySource
 from nsode_jax.search.named_laws import NamedLawSource
 from nsode_jax.search.network import NetworkSource
-from nsode_jax.search.refine import fit_asked_for, refine
-from nsode_jax.search.sources import CandidateSource, GivenLaws, Proposal, Restriction
+from nsode_jax.search.sources import CandidateSource, Restriction
 from nsode_jax.selection.belief import NamedLaws, believing, own_laws
 from nsode_jax.selection.catalogue import NamedLaw
-from nsode_jax.selection.ranking import rank
 from nsode_jax.selection.score import posterior_probabilities, unseen_probability
 
 _WITH_UNCERTAINTY = 30
@@ -55,13 +46,6 @@ _WITH_UNCERTAINTY = 30
 
 _HELD_OUT = 10
 """So many are fitted again to a part of the data, to predict the rest."""
-
-_ROBUST_ROUNDS = 2
-"""The weights of a robust fit are found by a law that outliers may have bent."""
-
-
-class DiscoveryError(RuntimeError):
-    """No law could be found. The message is one line for the person with the data."""
 
 
 def discover(
@@ -150,110 +134,30 @@ def discover(
     if limits and len(limits) != len(trajectories):
         raise ValueError(f"there are {len(limits)} limits for {len(trajectories)} series")
     given, more = judged_by_their_errors(Dataset.of(trajectories, limits, frame))
-    units = working_units(given)
-    data = units.apply_to(given)
-    if own:
-        asked.insert(0, GivenLaws(tuple(units.inverse().restore(law) for law in own)))
+    search = LawSearch(asked, work.refine, own, restriction, robust, seed, progress)
+    starts = [float(series.t[0]) for series in trajectories]
     with believing(named_laws) as prior:
-        noise = wide = expected_noise(data.trajectories)
-        weighted = data if noise is None else data.with_noise(noise)
-        form = data_form(weighted)
-        proposals, tried = _proposed(asked, weighted, form, seed, progress)
-        search = functools.partial(
-            _ranked,
-            own=len(own),
-            seed=seed,
-            config=work.refine,
-            restriction=restriction,
-            progress=progress,
-        )
-        ranked, remarks = search(weighted, form, proposals), ()
-        starts = [float(series.t[0]) for series in trajectories]
-        for _ in range(_ROBUST_ROUNDS if robust else 1):
-            first, before = _in_given_units(ranked[:1], units), noise
-            noise, remarks = weighting(given, first, robust, starts, wide)
-            if noise is before:
-                break
-            weighted = data if noise is None else data.with_noise(noise)
-            form = data_form(weighted)
-            # What was found is where the search goes on; the weights change constants, and the
-            # order of the best.
-            best = [Proposal(fit.expression, fit.origin) for fit, _ in ranked]
-            ranked = search(weighted, form, proposals[: len(own)] + best)
-        lag = lag_note(weighted, form, ranked[0][0], units, starts) if ranked else ()
-    ranked = _in_given_units(ranked, units)
+        searched = search.run(given, starts)
+        lag = ()
+        if searched.ranked:
+            first = searched.ranked[0][0]
+            lag = lag_note(searched.data, searched.form, first, searched.units, starts)
+    ranked = searched.in_given_units()
     if not ranked or ranked[0][0].diverged:
         raise DiscoveryError(
-            f"None of the {len(proposals)} proposed laws has a solution near the data; "
+            f"None of the {searched.proposed} proposed laws has a solution near the data; "
             "try a greater effort or another seed."
         )
-    given = given if noise is None else given.with_noise(noise)
+    given = given if searched.noise is None else given.with_noise(searched.noise)
     trajectories = tuple(
         dataclasses.replace(series, noise=one.noise, sigma=one.sigma)
         for series, one in zip(trajectories, given, strict=True)
     )
     found = _candidates(ranked, given, trajectories, prior.own_laws, judged=not robust)
     told = "" if frame is None else frame.note(found[0].expression)
-    notes = (*notes, *more, *remarks, *([told] if told else []), *lag)
+    notes = (*notes, *more, *searched.remarks, *([told] if told else []), *lag)
     notes += diagnose(found, trajectories, lag_known=bool(lag))
-    return Discovery(found, trajectories, notes, time.monotonic() - started, tried)
-
-
-def _proposed(
-    asked: Sequence[CandidateSource], data: Dataset, form: Regression, seed: int, progress: Progress
-) -> tuple[list[Proposal], tuple[str, ...]]:
-    """What all sources propose, and what they tried."""
-    proposals: list[Proposal] = []
-    tried: list[str] = []
-    for source in asked:
-        progress(f"proposing laws: {source.name}", 0.0)
-        proposed = source.propose(data, form, seed=seed, progress=progress)
-        proposals += proposed.laws
-        tried.append(proposed.tried)
-    if not proposals:
-        raise DiscoveryError(
-            "No usable law was proposed for this series; allow more: sources, operators, symbols."
-        )
-    return proposals, tuple(tried)
-
-
-def data_form(data: Dataset) -> Regression:
-    """The data as constants are fitted to them.
-
-    What is told by digits beyond the errors of measurement is not told.
-    """
-    exact = derivative_form(data) if data.sigma is None else None
-    return exact or integral_form(data)
-
-
-def _ranked(
-    data: Dataset,
-    form: Regression,
-    proposals: Sequence[Proposal],
-    *,
-    own: int,
-    seed: int,
-    config: RefineConfig,
-    restriction: Restriction,
-    progress: Progress,
-) -> list[tuple[Fit, float]]:
-    """What comes of the proposals, of which the first are the user's own; the best fitted fully."""
-    fits = refine(
-        data,
-        form,
-        proposals,
-        seed=seed,
-        config=config,
-        restriction=restriction,
-        progress=progress,
-    )
-    # The fit may have made a constant of a power that was to vanish at 0.
-    vanishing = Restriction(zero_at_zero=restriction.zero_at_zero)
-    fits = [fit for fit in fits if vanishing.admits(fit.expression)]
-    fits += [fit_asked_for(data, form, proposal) for proposal in proposals[:own]]
-    ranked = rank(fits, data, form)
-    # Among fits below the floor the first one need not be the one that was taken to its end.
-    return [(polished_fit(data, fit), score) for fit, score in ranked[:1]] + ranked[1:]
+    return Discovery(found, trajectories, notes, time.monotonic() - started, searched.tried)
 
 
 def work_of(effort: str, beams: int | None, samples: int | None) -> Effort:
@@ -305,25 +209,6 @@ def sources_named(
     return asked
 
 
-def _in_given_units(
-    ranked: Sequence[tuple[Fit, float]], units: AffineView
-) -> list[tuple[Fit, float]]:
-    """Fits in the units of the data; a law that cannot be written in them is left out."""
-    if units.a == units.c == 1.0:
-        return list(ranked)
-    restored = []
-    for fit, score in ranked:
-        try:
-            expression = units.restore(fit.expression)
-        except ExpressionError:
-            continue
-        y0s = tuple(y0 * units.a for y0 in fit.y0s)
-        rms = fit.residual_rms * units.a
-        fit = dataclasses.replace(fit, expression=expression, y0s=y0s, residual_rms=rms)
-        restored.append((fit, score))
-    return restored
-
-
 def _of_replicates(fit: Fit, data: Dataset, trajectories: Sequence[Trajectory]) -> float:
     """Goodness of fit where series share their times; NaN where they do not."""
     linear = None if fit.diverged else linearized(data, fit)
@@ -333,7 +218,7 @@ def _of_replicates(fit: Fit, data: Dataset, trajectories: Sequence[Trajectory]) 
 
 
 def _candidates(
-    ranked: Sequence[tuple[Fit, float]],
+    ranked: Ranked,
     data: Dataset,
     trajectories: Sequence[Trajectory],
     own_laws: tuple[NamedLaw, ...],

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nsode_jax.discovery.pipeline import EFFORTS
+from nsode_jax.discovery.law_search import LawSearch
 from nsode_jax.discovery.series import read_series
 from nsode_jax.evaluation.simulated_laws import (
     CYCLE,
@@ -35,18 +35,14 @@ from nsode_jax.evaluation.simulated_laws import (
 )
 from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.expression import Expression, ExpressionError
-from nsode_jax.fitting.progress import silent
 from nsode_jax.observed.dataset import Dataset
-from nsode_jax.observed.derivative import derivative_form
-from nsode_jax.observed.integral import integral_form
-from nsode_jax.observed.scaling import working_units
+from nsode_jax.search.effort import EFFORTS
 from nsode_jax.search.enumeration import EnumerationSource
 from nsode_jax.search.library import LibrarySource
 from nsode_jax.search.named_laws import NamedLawSource
-from nsode_jax.search.refine import refine
 from nsode_jax.selection.form import form_of
 from nsode_jax.selection.prior import Prior
-from nsode_jax.selection.ranking import counted_share, rank
+from nsode_jax.selection.ranking import counted_share
 from nsode_jax.selection.score import (
     information,
     posterior_probabilities,
@@ -73,27 +69,22 @@ Pool = dict[str, Any]
 def pool(problem: Simulated) -> Pool:
     """The candidates of a problem, what their scores are made of, and which are right."""
     trajectories, _ = read_series(problem.t, problem.y)
-    given = Dataset.of(trajectories)
-    units = working_units(given)
-    data = Dataset(tuple(units.apply(trajectory) for trajectory in given))
-    form = derivative_form(data) or integral_form(data)
     effort = EFFORTS["fast"]
     sources = (
         NamedLawSource(problem.catalogue()),
         EnumerationSource(effort.symbols, effort.beyond),
         LibrarySource(),
     )
-    proposals = [
-        law
-        for source in sources
-        for law in source.propose(data, form, seed=problem.seed, progress=silent).laws
-    ]
-    fits = refine(data, form, proposals, seed=problem.seed, config=effort.refine)
-    truth = units.inverse().restore(problem.law, absorb=False)
+    starts = [float(series.t[0]) for series in trajectories]
+    found = LawSearch(sources, effort.refine, seed=problem.seed).run(
+        Dataset.of(trajectories), starts
+    )
+    data, form = found.data, found.form
+    truth = found.units.inverse().restore(problem.law, absorb=False)
     known = Prior.load()
     prior = known.without_fields(problem.field) if problem.field else known
     candidates = []
-    for fit, value in rank(fits, data, form):
+    for fit, value in found.ranked:
         law, rms = fit.expression, relative_residual(fit, data, form)
         if not math.isfinite(value):
             continue
@@ -120,7 +111,7 @@ def pool(problem: Simulated) -> Pool:
         "field": problem.field,
         "noise": problem.noise,
         "count": data.count,
-        "share": _rounded(counted_share(fits, data, form)),
+        "share": _rounded(counted_share([fit for fit, _ in found.ranked], data, form)),
         "floor": _rounded(residual_floor(data, form)),
         "truth": _told(truth),
         "candidates": candidates,
