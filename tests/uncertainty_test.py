@@ -8,9 +8,9 @@ from scipy.special import ndtr
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.results.uncertainty import (
     CONFIDENCE,
-    QUANTILE,
     confidence_intervals,
     constants_table,
+    quantile,
     rate_standard_error,
     standard_errors,
 )
@@ -25,8 +25,16 @@ def test_errors_and_intervals():
     assert confidence_intervals([0.5], [0.1]) == (pytest.approx((0.3040036, 0.6959964)),)
 
 
+def test_few_observations_tell_less_of_the_noise():
+    """Of 8 points and 3 fitted numbers: by the table of Student's t, 2.571 standard errors."""
+    ((low, high),) = confidence_intervals([0.5], [0.1], 5)
+    assert (low, high) == pytest.approx((0.5 - 0.2571, 0.5 + 0.2571), abs=1e-4)
+    table = constants_table(LAW, COVARIANCE, 5)
+    assert table.loc["c0", "high"] == pytest.approx(0.53214 + 2.5706 * 0.0034, rel=1e-5)
+
+
 def test_one_confidence_level_everywhere():
-    assert ndtr(QUANTILE) - ndtr(-QUANTILE) == pytest.approx(CONFIDENCE)
+    assert ndtr(quantile()) - ndtr(-quantile()) == pytest.approx(CONFIDENCE)
 
 
 def test_errors_of_independent_constants_add_as_squares():

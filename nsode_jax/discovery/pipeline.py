@@ -27,7 +27,7 @@ from nsode_jax.fitting.trajectory_fitting import covariance, linearized
 from nsode_jax.observed.dataset import Dataset
 from nsode_jax.observed.frame import Frame
 from nsode_jax.reporting.discovery import Discovery
-from nsode_jax.residuals.goodness import goodness_of_fit, lack_of_fit
+from nsode_jax.residuals.goodness import freedom_of, goodness_of_fit, lack_of_fit
 from nsode_jax.residuals.holdout import held_out_error
 from nsode_jax.results.diagnostics import diagnose
 from nsode_jax.results.result import Candidate
@@ -253,6 +253,7 @@ def _candidates(
             held_out_rms=held_out[place],
             goodness_of_fit=goodness[place] if judged else math.nan,
             covariance=_covariance(data, fit) if place < _WITH_UNCERTAINTY else None,
+            freedom=freedom_of(data, fit) if data.sigma is None else math.inf,
             observed=(data.low, data.high),
             own_laws=own_laws,
         )

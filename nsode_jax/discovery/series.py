@@ -15,6 +15,7 @@ from nsode_jax.dynamics.trajectory import (
     TrajectoryError,
     clean,
     count,
+    times_alike,
     typical,
 )
 
@@ -64,6 +65,7 @@ def read_series(
     times = list(t) if _is_several(t) else [t] * len(y)
     if len(times) != len(y):
         raise TrajectoryError(f"There are {len(times)} series of times but {len(y)} of values.")
+    times, notes = times_alike(times)
     most = max(_MIN_POINTS_EACH, min(MAX_POINTS, most_in_all // len(y)))
     if len(y) == 1:
         trajectory, notes = _prepare(times[0], y[0], MAX_POINTS, fewest, errors[0])
@@ -84,9 +86,8 @@ def read_series(
             f"All series together have {count(points, 'usable point')}; at least {fewest} are "
             "needed."
         )
-    return on_one_scale(trajectories), tuple(
-        f"Series {_listed(numbers)}: {note}" for note, numbers in places.items()
-    )
+    of_some = (f"Series {_listed(numbers)}: {note}" for note, numbers in places.items())
+    return on_one_scale(trajectories), (*notes, *of_some)
 
 
 def _listed(numbers: Sequence[int]) -> str:
@@ -101,7 +102,7 @@ def _is_several(values: Any) -> bool:
     return (
         isinstance(values, (list, tuple))
         and len(values) > 0
-        and all(np.ndim(value) == 1 for value in values)
+        and all(np.ndim(value) == 1 or np.shape(value)[1:] == (1,) for value in values)
     )
 
 
@@ -146,8 +147,9 @@ def thin(
     even = np.full(change.size, 1.0 / change.size)
     density = even if change.sum() == 0 else (even + change / change.sum()) / 2
     position = np.concatenate([[0.0], np.cumsum(density)]) / density.sum()
-    edges = np.interp(np.linspace(0, 1, max_points + 1), position, coarse)
-    edges = np.unique(np.round(edges).astype(int))
+    edges = np.interp(np.linspace(0, 1, max_points - 1), position, coarse)
+    # The first and the last point stay: laws are asked for values at all times of the series.
+    edges = np.unique([0, 1, *np.round(edges[1:-1]).astype(int), total - 1, total])
 
     blocks = list(zip(edges[:-1], edges[1:], strict=True))
     times, values, noise = (np.empty(len(blocks)) for _ in range(3))

@@ -219,6 +219,7 @@ def as_candidates(
     candidates = []
     for place, ((fit, score), share) in enumerate(zip(ranked, shares, strict=True)):
         left, spread = fit.residuals**2, data.spread**2
+        known = covariance(data, fit) if place < _WITH_UNCERTAINTY else None
         candidates.append(
             SystemCandidate(
                 system=data.system,
@@ -226,18 +227,27 @@ def as_candidates(
                 states=fit.states,
                 start_times=tuple(float(run.t[0]) for run in data.runs),
                 end_times=tuple(float(run.t[-1]) for run in data.runs),
-                r2=1 - float(left.sum() / spread.sum()),
+                r2=1 - float(np.mean(left / spread)),
                 r2s=tuple(float(1 - r) for r in left / spread),
                 residuals=tuple(float(r) for r in fit.residuals),
                 score=score,
                 probability=share,
-                covariance=covariance(data, fit) if place < _WITH_UNCERTAINTY else None,
+                covariance=known,
+                freedom=_freedom(data, fit, known),
                 segments=fit.segments,
                 shared=tuple((tie.place, tie.partner) for tie in fit.ties),
                 converged=fit.converged,
             )
         )
     return tuple(candidates)
+
+
+def _freedom(data: Observations, fit: SystemFit, known: np.ndarray | None) -> float:
+    """Observations beyond the fitted constants and states."""
+    if known is None:
+        return math.inf
+    constants = int((np.diag(known) > 0).sum()) - len(fit.ties)
+    return data.count * len(data.system.observed) - constants - fit.states.size
 
 
 def _remarks(best: SystemCandidate) -> list[str]:

@@ -1,7 +1,7 @@
 """A trajectory as data: times and values, checked."""
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,7 +114,7 @@ def clean(
         constant, if values or times are too large or too close together to compute with
         in float64, or if a standard deviation is not positive and finite.
     """
-    (t, notes), y = _as_times(t), _as_floats(_as_vector(y, "values"), "values")
+    (t, notes), y = _as_times(t), as_numbers(y, "values")
     if t.shape != y.shape:
         raise TrajectoryError(f"There are {t.size} times but {y.size} values.")
     usable = np.isfinite(t) & np.isfinite(y)
@@ -167,31 +167,71 @@ def clean(
     return series, tuple(notes)
 
 
-def elapsed(times: np.ndarray) -> tuple[Float[np.ndarray, " time"], str]:
-    """Numbers for dates or durations, in the unit that suits their span.
+def elapsed(*series: np.ndarray) -> tuple[list[Float[np.ndarray, " time"]], str]:
+    """Numbers for dates or durations, in the unit that suits the longest series.
 
     Args:
-      times: `[time]`, of type datetime64 (counted from the earliest) or timedelta64.
+      series: each `[time]`, all of type datetime64 (counted from the earliest of all) or
+        timedelta64.
 
     Returns:
       The numbers (NaN for NaT), and what they are: "days since 2020-03-01" or "hours".
     """
-    unit = np.datetime_data(times.dtype)[0]
-    dates = times.dtype.kind == "M"
-    if unit in ("Y", "M") and dates:
-        times = times.astype("datetime64[D]")  # Months are no fixed number of days.
-    elif unit in ("Y", "M", "generic"):
-        raise TrajectoryError("The times are durations without a fixed unit; give numbers instead.")
-    known = times[~np.isnat(times)]
-    if not known.size:
-        return np.full(times.shape, np.nan), "seconds"
-    span = np.ptp(known) / _SECOND
+    dates = series[0].dtype.kind == "M"
+    times = [_of_fixed_unit(one) for one in series]
+    known = [some for one in times if (some := one[~np.isnat(one)]).size]
+    if not known:
+        return [np.full(one.shape, np.nan) for one in times], "seconds"
+    span = max(np.ptp(one) / _SECOND for one in known)
     unit, seconds = next((u for u in reversed(_UNITS) if span >= 3 * u[1]), _UNITS[0])
     if not dates:
-        return times / _SECOND / seconds, unit
-    start = known.min()
+        return [one / _SECOND / seconds for one in times], unit
+    start = min(one.min() for one in known)
     since = np.datetime_as_string(start, unit="auto").replace("T", " ")
-    return (times - start) / _SECOND / seconds, f"{unit} since {since}"
+    return [(one - start) / _SECOND / seconds for one in times], f"{unit} since {since}"
+
+
+def _of_fixed_unit(times: np.ndarray) -> np.ndarray:
+    unit = np.datetime_data(times.dtype)[0]
+    if unit in ("Y", "M") and times.dtype.kind == "M":
+        return times.astype("datetime64[D]")  # Months are no fixed number of days.
+    if unit in ("Y", "M", "generic"):
+        raise TrajectoryError("The times are durations without a fixed unit; give numbers instead.")
+    return times
+
+
+def times_alike(series: Sequence[Any]) -> tuple[list[Any], tuple[str, ...]]:
+    """The times of several series in one unit, counted from one date.
+
+    Args:
+      series: times of each, as `clean` takes them.
+
+    Returns:
+      They themselves if they are numbers, or cannot be read; dates and durations as numbers,
+      and a note on that.
+
+    Raises:
+      TrajectoryError: if only some are dates, or only some durations.
+    """
+    try:
+        vectors = [_as_vector(times, "times") for times in series]
+    except TrajectoryError:
+        return list(series), ()  # `clean` says of which.
+    kinds = {times.dtype.kind if times.dtype.kind in "mM" else "" for times in vectors}
+    if kinds == {""}:
+        return list(series), ()
+    if len(kinds) > 1:
+        raise TrajectoryError(
+            "The times of some series are dates, those of others numbers or durations; give all "
+            "in one way."
+        )
+    numbers, unit = elapsed(*vectors)
+    return list(numbers), (_converted(kinds.pop(), unit),)
+
+
+def _converted(kind: str, unit: str) -> str:
+    what = "dates" if kind == "M" else "durations"
+    return f"The times are {what}; they were converted to {unit}."
 
 
 _SECOND = np.timedelta64(1, "s")
@@ -209,9 +249,21 @@ def _as_times(values: Iterable[Any]) -> tuple[Float[np.ndarray, " time"], list[s
     times = _as_vector(values, "times")
     if times.dtype.kind not in "mM":
         return _as_floats(times, "times"), []
-    kind = "dates" if times.dtype.kind == "M" else "durations"
-    numbers, unit = elapsed(times)
-    return numbers, [f"The times are {kind}; they were converted to {unit}."]
+    (numbers,), unit = elapsed(times)
+    return numbers, [_converted(times.dtype.kind, unit)]
+
+
+def as_numbers(values: Iterable[Any], what: str) -> Float[np.ndarray, " time"]:
+    """Numbers of a list, an array or a column of pandas, NaN where they are missing.
+
+    Args:
+      values: `[time]`.
+      what: what they are, in the message if they are no numbers.
+
+    Raises:
+      TrajectoryError: if they are no numbers.
+    """
+    return _as_floats(_as_vector(values, what), what)
 
 
 def _as_vector(values: Iterable[Any], what: str) -> np.ndarray:
@@ -300,7 +352,7 @@ def _as_errors(
     what = "measurement errors (sigma)"
     single = isinstance(sigma, str) or not np.iterable(sigma)
     given: Any = [sigma] if single else sigma
-    errors = _as_floats(_as_vector(given, what), what)
+    errors = as_numbers(given, what)
     if errors.shape != measured.shape:
         if not single:
             raise TrajectoryError(

@@ -23,7 +23,7 @@ from nsode_jax.evaluation.published import (
     paper_value,
 )
 from nsode_jax.evaluation.results import Result, Run
-from nsode_jax.results.uncertainty import QUANTILE
+from nsode_jax.results.uncertainty import quantile
 
 METRIC_NAMES = {
     "skeleton": "skeleton",
@@ -82,9 +82,13 @@ def wilson(hits: int, trials: int) -> tuple[float, float]:
       Its ends, from 0 to 1. Unlike hits / trials plus or minus its standard error it
       has a width where none or all are hits.
     """
-    share, weight = hits / trials, QUANTILE**2 / trials
+    share, weight = hits / trials, float(quantile()) ** 2 / trials
     centre = (share + weight / 2) / (1 + weight)
-    half = QUANTILE * math.sqrt(share * (1 - share) / trials + weight / (4 * trials)) / (1 + weight)
+    half = (
+        float(quantile())
+        * math.sqrt(share * (1 - share) / trials + weight / (4 * trials))
+        / (1 + weight)
+    )
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
@@ -147,7 +151,7 @@ def _seconds(run: Run) -> Cell:
     if len(times) < 2:
         return _cell(run, "", SECONDS, SECONDS, times[0] if times else None, None)
     mean = statistics.fmean(times)
-    half = QUANTILE * statistics.stdev(times) / math.sqrt(len(times))
+    half = float(quantile()) * statistics.stdev(times) / math.sqrt(len(times))
     return _cell(run, "", SECONDS, SECONDS, mean, (mean - half, mean + half))
 
 

@@ -146,6 +146,18 @@ class Dataset:
         counted = self.weights > 0
         return scale_of(self.y[counted], 1.0 / self.weights[counted])
 
+    def noise_at(self, values: Float[np.ndarray, " values"]) -> Float[np.ndarray, " values"]:
+        """The relative standard deviation of other values, as that of observations of their size.
+
+        That of the largest beyond them, unless the noise is known to grow with the values.
+        """
+        scale = self.noise_scale
+        if not scale.linear:
+            return scale.size(values) / scale.factor
+        counted = np.flatnonzero(self.weights > 0)
+        order = counted[np.argsort(np.abs(self.y[counted]))]
+        return np.interp(np.abs(values), np.abs(self.y[order]), 1.0 / self.weights[order])
+
     @functools.cached_property
     def rounding(self) -> float:
         """What rounding alone leaves of a residual, in units of y; 0 if none is seen.

@@ -99,7 +99,7 @@ def scale_of(
     Returns:
       That of y itself if the noise hardly varies or does not vary with the values so.
     """
-    if noise.max() < _VARIED * noise.min():
+    if noise.max() < _VARIED * noise.min() or not y.any():
         return LINEAR
     tried = levels(y)
     logs = np.log(np.hypot(y, tried[:, None])) - np.log(noise)  # [levels, observations]

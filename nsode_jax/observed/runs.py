@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.dynamics.system import MOST_OBSERVED, TIME, System
-from nsode_jax.dynamics.trajectory import TrajectoryError, clean
+from nsode_jax.dynamics.trajectory import TrajectoryError, as_numbers, clean, times_alike
 from nsode_jax.expressions.expression import is_variable_name
 from nsode_jax.observed.observations import Observations, Run
 
@@ -37,8 +37,8 @@ def read_runs(
       TrajectoryError: if the data cannot be used.
       ValueError: if a name or an option is not what it should be.
     """
-    several = isinstance(y, (list, tuple)) and bool(y) and all(np.ndim(p) == 2 for p in y)
-    values = list(y) if several else [y]
+    several = _are_runs(t, y)
+    values = _with_columns_alike(list(y), "quantities") if several else [y]
     columns = [_table(part) for part in values]
     number = columns[0].shape[1]
     if number > MOST_OBSERVED:
@@ -49,9 +49,14 @@ def read_runs(
         )
     if any(part.shape[1] != number for part in columns):
         raise TrajectoryError("All runs need the same quantities.")
-    forced = [None] * len(values) if inputs is None else list(inputs) if several else [inputs]
-    shared_time = not several or np.ndim(t[0]) == 0
+    shared_time = not (several and _is_nested(t))
     times = [t] * len(values) if shared_time else list(t)
+    if inputs is None or not several:
+        forced = [inputs] * len(values)
+    elif _are_runs(t, inputs):
+        forced = _with_columns_alike(list(inputs), "inputs")
+    else:
+        forced = [inputs] * len(values) if shared_time else list(inputs)
     if not len(forced) == len(times) == len(values):
         raise TrajectoryError(
             f"There are {len(values)} runs of values, {len(times)} of times and {len(forced)} of "
@@ -62,10 +67,21 @@ def read_runs(
     other, more = _names(input_names, forced[0], "u", us[0].shape[1], own)
     system = System(own, other, explicit_time, order)
     notes += more
+    for name, of_runs in zip(other, np.concatenate(us).T, strict=True):
+        if _is_constant(of_runs):
+            raise TrajectoryError(f"The input {name} is constant; leave it out.")
+    times, converted = times_alike(times)
+    notes += converted
+    # No predators in a control: what changes in other runs may be constant in one.
+    may_rest = [
+        name
+        for name, of_runs in zip(own, zip(*(part.T for part in columns), strict=True))
+        if not all(map(_is_constant, of_runs))
+    ]
     runs = []
     for place, which in enumerate(zip(times, columns, us, strict=True), start=1):
         try:
-            run, its_notes = _run(*which, system)
+            run, its_notes = _run(*which, system, may_rest)
         except TrajectoryError as error:
             if not several or len(values) == 1:
                 raise
@@ -75,17 +91,62 @@ def read_runs(
     return Observations(system, tuple(runs)), notes
 
 
+def _are_runs(t: Any, values: Any) -> bool:
+    """Whether these are several runs rather than the rows of a table.
+
+    Lists of one quantity are runs if they are as long as their times.
+    """
+    if not isinstance(values, (list, tuple)) or not values:
+        return False
+    if all(np.ndim(part) == 2 for part in values):
+        return True
+    if any(np.ndim(part) != 1 for part in values):
+        return False
+    times = list(t) if _is_nested(t) else [t] * len(values)
+    return [len(part) for part in values] == [len(one) for one in times]
+
+
+def _is_nested(t: Any) -> bool:
+    """Whether these are times of each run rather than one series of them."""
+    return isinstance(t, (list, tuple)) and len(t) > 0 and np.ndim(t[0]) > 0
+
+
+def _with_columns_alike(parts: list[Any], what: str) -> list[Any]:
+    """Tables with named columns in the order of the first."""
+    names = [list(part.columns) if hasattr(part, "columns") else None for part in parts]
+    first = names[0]
+    for place, these in enumerate(names):
+        if first is None or these is None or these == first:
+            continue
+        if sorted(map(str, these)) != sorted(map(str, first)):
+            raise TrajectoryError(
+                f"Run {place + 1} of {len(parts)} has the {what} {', '.join(map(str, these))}, "
+                f"the first {', '.join(map(str, first))}; all runs need the same."
+            )
+        parts[place] = parts[place][first]
+    return parts
+
+
 def _table(values: Any) -> Float[np.ndarray, "time columns"]:
     """Columns of numbers as an array; missing ones are NaN."""
+    if hasattr(values, "iloc") and np.ndim(values) == 2:
+        columns = [values.iloc[:, k] for k in range(values.shape[1])]
+    else:
+        try:
+            array = values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
+        except ValueError:  # Rows of several lengths.
+            array = np.empty(0, object)
+        if array.ndim not in (1, 2):
+            raise TrajectoryError(
+                f"The values must be an array [time, quantities], got {array.shape}."
+            )
+        columns = [array] if array.ndim == 1 else [array[:, k] for k in range(array.shape[1])]
     try:
-        array = np.asarray(values, np.float64)
-    except (TypeError, ValueError):
+        return np.stack([as_numbers(column, "values") for column in columns], axis=1)
+    except (TrajectoryError, ValueError):
         raise TrajectoryError(
             "Quantities that are measured together need columns of numbers of one length."
         ) from None
-    if array.ndim not in (1, 2):
-        raise TrajectoryError(f"The values must be an array [time, quantities], got {array.shape}.")
-    return array.reshape(len(array), -1)
 
 
 def _names(
@@ -118,8 +179,9 @@ def _run(
     y: Float[np.ndarray, "time observed"],
     u: Float[np.ndarray, "rows inputs"],
     system: System,
+    may_rest: Sequence[str],
 ) -> tuple[Run, list[str]]:
-    """One run, cleaned and thinned, and notes."""
+    """One run, cleaned and thinned, and notes; some quantities may be constant in it."""
     lengths = {len(t), len(y), len(u)}
     if len(lengths) > 1:
         raise TrajectoryError(
@@ -139,8 +201,12 @@ def _run(
     kept, columns, notes = np.asarray(t)[rows], [], []
     if rows.size < len(y):
         notes.append(f"{len(y) - rows.size} of {len(y)} rows dropped: a value is missing.")
+    changing = [name for name, y in zip(system.observed, y[rows].T) if not _is_constant(y)]
     trajectory = None
     for name, column in zip(system.observed, y[rows].T, strict=True):
+        if changing and name not in changing and name in may_rest:
+            columns.append(column[0])
+            continue
         try:
             trajectory, its_notes = clean(kept, column)
         except TrajectoryError as error:
@@ -150,6 +216,7 @@ def _run(
     notes += its_notes
     forced = [_averaged(kept, column, len(trajectory)) for column in u[rows].T]
     times = trajectory.t
+    columns = [np.broadcast_to(column, times.shape) for column in columns]
     if times.size > MAX_POINTS:
         chosen = np.linspace(0, times.size - 1, MAX_POINTS).round().astype(int)
         notes.append(f"{times.size} points thinned to {MAX_POINTS} for fitting.")
@@ -160,10 +227,15 @@ def _run(
     return Run(times[chosen], values, inputs), notes
 
 
+def _is_constant(values: Float[np.ndarray, " rows"]) -> bool:
+    known = values[np.isfinite(values)]
+    return bool(known.size) and np.ptp(known) == 0.0
+
+
 def _averaged(t: np.ndarray, u: np.ndarray, number: int) -> np.ndarray:
     """An input in the order of the times; its repeated times as those of the quantities."""
-    if np.ptp(u) == 0.0:
-        raise TrajectoryError("An input is constant; leave it out.")
+    if _is_constant(u):
+        return np.full(number, u[0])
     values = clean(t, u)[0].y
     if values.size != number:
         raise TrajectoryError(

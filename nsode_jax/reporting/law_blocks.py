@@ -61,7 +61,7 @@ def with_left_side(named: NamedConstants) -> str:
 
 def constant_blocks(best: Candidate) -> list[Block]:
     """The constants with standard errors and intervals."""
-    (constants,) = constants_as_shown((best.expression,), best.standard_errors)
+    (constants,) = constants_as_shown((best.expression,), best.standard_errors, best.freedom)
     rows = tuple((name, *constant_row(*constant)) for name, *constant in constants)
     if not rows:
         return [Paragraph("The law has no constants.")]

@@ -36,7 +36,7 @@ from nsode_jax.reporting.pictures import (
 from nsode_jax.results.analysis import finite, fixed_points, grid, limits, residuals, slopes
 from nsode_jax.results.formatting import r2_text
 from nsode_jax.results.result import Candidate, Result
-from nsode_jax.results.uncertainty import QUANTILE
+from nsode_jax.results.uncertainty import quantile
 
 _VISIBLE = 0.01  # Share of the panel's height from which a band is more than the line.
 _MOST_LABELS, _LONGEST_LABEL = 6, 42
@@ -152,7 +152,8 @@ def draw_law(
     for (_, other), colour in zip(others, OTHERS):
         axes.plot(y, _curve(other.expression, y) / unit, color=colour, lw=1.4, alpha=0.7)
     axes.plot(y, f, color=BEST, lw=2.4)
-    _draw_band(axes, best.rate_standard_error(y) / unit, y, f, inside)
+    half = quantile(best.freedom) * best.rate_standard_error(y) / unit
+    _draw_band(axes, finite(half), y, f, inside)
     _draw_fixed_points(axes, fixed_points(best.expression, y))
 
     # Noise and poles must not squeeze the curve: the scale is that of the bulk.
@@ -169,13 +170,12 @@ def draw_law(
 
 def _draw_band(
     axes: Axes,
-    error: Float[np.ndarray, " grid"],
+    half: Float[np.ndarray, " grid"],
     y: Float[np.ndarray, " grid"],
     f: Float[np.ndarray, " grid"],
     inside: Bool[np.ndarray, " grid"],
 ) -> None:
     """The 95% band of f, unless it is wider than f is large: then it says nothing."""
-    half = finite(QUANTILE * error)
     known = inside & np.isfinite(half)
     if not known.any() or np.median(half[known]) > np.abs(f[inside]).max():
         return

@@ -190,7 +190,7 @@ def letters_blocks(system: System, time: str) -> list[Block]:
 
 def constant_blocks(best: SystemCandidate) -> list[Block]:
     """The constants of each law with standard errors and intervals."""
-    by_law = constants_as_shown(best.laws, best.standard_errors)
+    by_law = constants_as_shown(best.laws, best.standard_errors, best.freedom)
     rows = tuple(
         (left, name, *constant_row(*constant))
         for left, constants in zip(best.left_sides, by_law, strict=True)

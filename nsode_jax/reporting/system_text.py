@@ -95,7 +95,7 @@ def system_text(found: SystemResult) -> str:
     if best.segments > 1:
         lines.append(f"fitted in {best.segments} pieces, each with initial values of its own")
     lines.append("constants, with standard errors that hold if these forms are right:")
-    by_law = constants_as_shown(best.laws, best.standard_errors)
+    by_law = constants_as_shown(best.laws, best.standard_errors, best.freedom)
     for left, constants in zip(best.left_sides, by_law, strict=True):
         shown = [value_with_error(c.value, c.error) for c in constants if c.error != 0.0]
         lines += [f"  {left}: {', '.join(shown)}"] if shown else []

@@ -142,7 +142,7 @@ def law_text(result: Result, time_name: str = "t", value_name: str = "y") -> str
     lines = [f"d{y}/d{t} = {formula}", f"with {fit_text(result, t, y)}"]
     if name := best.named(unit_of(value_name), unit_of(time_name, is_time=True)):
         lines.append(f"this is {name}")
-    (shown,) = constants_as_shown((best.expression,), best.standard_errors)
+    (shown,) = constants_as_shown((best.expression,), best.standard_errors, best.freedom)
     constants = [value_with_error(value, error) for _, value, error, *_ in shown if error != 0.0]
     points = []
     for point in find_fixed_points(result):

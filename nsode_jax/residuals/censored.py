@@ -26,10 +26,10 @@ _FAR = 1e3
 def censored_misfit(fit: Fit, data: Dataset) -> float:
     """Minus twice the log-likelihood of the limits (Tobin 1958, Econometrica 26).
 
-    The probability that a value with the noise of the others lies on its side of the limit,
-    the solution of the law being the middle. The noise is what is left of the others, or what
-    their errors of measurement typically are, if that is more. Limits before the first value
-    do not count.
+    The probability that a value with the noise of others of its size lies on its side of the
+    limit, the solution of the law being the middle. The noise is what is left of the others, or
+    what their errors of measurement typically are, if that is more. Limits before the first
+    value do not count.
     """
     if not data.limits or fit.diverged:
         return 0.0
@@ -41,7 +41,9 @@ def censored_misfit(fit: Fit, data: Dataset) -> float:
             continue
         times, places = np.unique(limits.t[kept], return_inverse=True)
         solution = _solution(data.whole(fit.expression), y0, times, data.resolution)[places]
-        room = (limits.limit[kept] - solution) / noise * np.where(limits.below[kept], 1.0, -1.0)
+        told = limits.limit[kept]
+        room = (told - solution) / (noise * data.noise_at(told))
+        room *= np.where(limits.below[kept], 1.0, -1.0)
         room = np.clip(np.nan_to_num(room, nan=-_FAR), -_FAR, _FAR)
         total -= 2 * float(norm.logcdf(room).sum())
     return total

@@ -52,10 +52,15 @@ class ChiSquared(NamedTuple):
         return float(stats.chi2.sf(self.value, self.freedom))
 
 
+def freedom_of(data: Dataset, fit: Fit) -> int:
+    """Observations beyond the fitted constants and initial values."""
+    numbers = sum(not is_plain(constant) for constant in fit.expression.constants)
+    return data.count - numbers - len(data)
+
+
 def chi_squared(data: Dataset, fit: Fit) -> ChiSquared | None:
     """Of a fit; None where errors are unknown, and where there is no more data than numbers."""
-    numbers = sum(not is_plain(constant) for constant in fit.expression.constants)
-    freedom = data.count - numbers - len(data)
+    freedom = freedom_of(data, fit)
     if data.sigma is None or freedom < 1:
         return None
     return ChiSquared(data.count * (fit.residual_rms / data.sigma) ** 2, freedom)

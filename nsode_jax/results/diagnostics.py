@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.expressions.constants import is_plain
 from nsode_jax.fitting.fit import Fit, Origin
 from nsode_jax.fitting.linearized import Linearized
 from nsode_jax.fitting.trajectory_fitting import linearized
@@ -50,9 +49,11 @@ def diagnose(
     best, data = candidates[0], Dataset.of(trajectories)
     linear = _linearized(best, data)
     times = np.concatenate([trajectory.t for trajectory in trajectories])
+    begin_alike = len({float(trajectory.t[0]) for trajectory in trajectories}) == 1
     of_data = (*_goodness(best, trajectories), *_replicates(best, data, linear, times))
     of_data += _own_constants(data, linear)
-    of_data += _lag(linear, times) if best.converged and not lag_known else ()
+    if best.converged and begin_alike and not lag_known:
+        of_data += _lag(linear, times)
     if best.r2 < POOR_R2:
         return (*of_data, poor_fit(best.r2, "law", "law dy/dt = f(y)"))
     return (
@@ -77,8 +78,11 @@ def _goodness(best: Candidate, trajectories: Sequence[Trajectory]) -> tuple[str,
     if sigma is None or math.isnan(probability) or _BAD_FIT <= probability <= _TOO_GOOD_FIT:
         return ()
     count = sum(map(len, trajectories))
-    numbers = sum(not is_plain(constant) for constant in best.expression.constants)
-    freedom = count - numbers - len(trajectories)
+    # What is known of a law is not fitted, and has no error.
+    fitted = sum(error != 0.0 for error in best.standard_errors)
+    freedom = count - fitted - len(trajectories)
+    if freedom < 1:
+        return ()
     ratio = best.residual_rms / sigma * math.sqrt(count / freedom)
     found = (
         f"the residuals of the best law are {ratio:.2g} times the measurement errors (chi-squared "

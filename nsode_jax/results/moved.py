@@ -87,6 +87,6 @@ def moved_system(
         draft,
         residuals=tuple(float(rms) for rms in np.sqrt(squares)),
         r2s=tuple(float(1.0 - share) for share in squares / spread),
-        r2=1.0 - float(squares.sum() / spread.sum()),
+        r2=1.0 - float(np.mean(squares / spread)),
     )
     return dataclasses.replace(moved, candidates=(measured, *found.candidates[1:]))

@@ -18,7 +18,7 @@ from nsode_jax.fitting.bounds import Bounds
 from nsode_jax.results import prediction
 from nsode_jax.results.formatting import aligned, probability_text, r2_text
 from nsode_jax.results.source import program_of_series
-from nsode_jax.results.uncertainty import CONFIDENCE
+from nsode_jax.results.uncertainty import quantile
 from nsode_jax.selection.named_formula import NamedFormula
 
 if TYPE_CHECKING:
@@ -135,8 +135,7 @@ class FormCandidate:
 
         If the form is right. They end where constants may not be.
         """
-        quantile = scipy.stats.t.ppf((1 + CONFIDENCE) / 2, np.maximum(self.freedom, 1))
-        half = quantile[:, None] * self.standard_errors
+        half = quantile(self.freedom)[:, None] * self.standard_errors
         ends = np.stack([self.constants - half, self.constants + half], axis=-1)
         if self.bounds is None:
             return ends

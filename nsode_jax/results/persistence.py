@@ -111,6 +111,7 @@ def _encode_candidate(candidate: Candidate) -> dict[str, Any]:
         "held_out_rms": encode(candidate.held_out_rms),
         "goodness_of_fit": encode(candidate.goodness_of_fit),
         "covariance": encode_rows(candidate.covariance),
+        "freedom": encode(candidate.freedom),
         "origin": candidate.origin,
         "observed": encode_all(candidate.observed),
         # For readers of the file; it follows from the rest.
@@ -198,9 +199,10 @@ def _decode_candidate(value: Any, where: str, trajectories: int) -> Candidate:
         raise DiscoveryFileError(
             f"{where} has {len(end_times)} end_times for {trajectories} trajectories"
         )
-    entry = {"observed": ["nan", "nan"], "goodness_of_fit": "nan", **entry}
+    entry = {"observed": ["nan", "nan"], "goodness_of_fit": "nan", "freedom": "inf", **entry}
     low, high = read_numbers(entry, "observed", where, 2)
     numbers = "r2 residual_rms score log_probability probability held_out_rms goodness_of_fit"
+    numbers += " freedom"
     return Candidate(
         expression=expression,
         y0s=read_numbers(entry, "y0s", where, trajectories),

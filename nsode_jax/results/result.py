@@ -52,6 +52,8 @@ class Candidate:
       covariance: of the constants, in the order of `expression.constants`, shape
         [constants, constants]; zero for those that were not fitted (the 2 of a
         square). None where the data do not determine them.
+      freedom: degrees of freedom of the noise as the covariance has it; infinite where errors
+        of measurement are known.
       origin: where the law comes from, such as "network", "library" or "user", and
         whether the search has changed it since; empty if unknown.
       end_times: the last time, per trajectory; empty if unknown.
@@ -75,6 +77,7 @@ class Candidate:
     covariance: Float[np.ndarray, "constants constants"] | None = dataclasses.field(
         default=None, compare=False
     )
+    freedom: float = math.inf
     origin: str = ""
     end_times: tuple[float, ...] = ()
     observed: tuple[float, float] = (math.nan, math.nan)
@@ -196,13 +199,15 @@ class Candidate:
 
         From the linearized fit, noise as large as the errors of measurement say, or else as
         the residuals do, as alike from one observation to the next as these are, and given
-        that the law has the right form.
+        that the law has the right form; by Student's t.
         """
-        return uncertainty.confidence_intervals(self.expression.constants, self.standard_errors)
+        return uncertainty.confidence_intervals(
+            self.expression.constants, self.standard_errors, self.freedom
+        )
 
     def constants_table(self) -> pd.DataFrame:
         """Value, standard error, 95% interval per constant; see `uncertainty.constants_table`."""
-        return uncertainty.constants_table(self.expression, self.covariance)
+        return uncertainty.constants_table(self.expression, self.covariance, self.freedom)
 
     def rate_standard_error(self, y: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
         """Standard error of f at each y; see `uncertainty.rate_standard_error`."""

@@ -14,7 +14,7 @@ from nsode_jax.expressions.display import value_with_error
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.results.analysis import Remark, finite, remark_on
 from nsode_jax.results.system_result import SystemCandidate, SystemResult
-from nsode_jax.results.uncertainty import QUANTILE
+from nsode_jax.results.uncertainty import quantile
 
 MARGIN = 0.5
 """Of the observed range, on either side of it, in which fixed points are looked for."""
@@ -264,7 +264,7 @@ def kind_of(
 def _is_zero(
     real: Float[np.ndarray, " states"], errors: Float[np.ndarray, " states"], largest: float
 ) -> Bool[np.ndarray, " states"]:
-    uncertain = np.abs(real) <= QUANTILE * np.where(np.isfinite(errors), errors, 0.0)
+    uncertain = np.abs(real) <= quantile() * np.where(np.isfinite(errors), errors, 0.0)
     return uncertain | (np.abs(real) <= _EXACT * largest)
 
 

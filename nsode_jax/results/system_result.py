@@ -36,7 +36,7 @@ class SystemCandidate:
         system of second order.
       states: fitted at the first time of each piece, those of a run one after the other.
       start_times, end_times: of each run.
-      r2: share of the variance of all quantities that the solutions explain.
+      r2: share of the variance that the solutions explain, the mean of all quantities.
       r2s: the same of each quantity.
       residuals: root mean square of solution minus data of each quantity, in its units.
       score: what candidates are ranked by, lower is better.
@@ -44,6 +44,7 @@ class SystemCandidate:
         in which the right system may not be among the candidates.
       covariance: of the constants of all laws, one law after the other, from the Fisher
         matrix of the joint fit; None where the data do not determine them.
+      freedom: degrees of freedom of the noise as the covariance has it.
       segments: pieces into which each run was cut for fitting; 1 if solutions over the
         whole run were fitted. r2 and residuals are of the pieces.
       shared: pairs of constants, by their number among all, that are opposite by the fit.
@@ -61,6 +62,7 @@ class SystemCandidate:
     score: float
     probability: float = math.nan
     covariance: Float[np.ndarray, "constants constants"] | None = None
+    freedom: float = math.inf
     segments: int = 1
     shared: tuple[tuple[int, int], ...] = ()
     converged: bool = False
@@ -108,8 +110,11 @@ class SystemCandidate:
 
     @property
     def confidence_intervals(self) -> tuple[tuple[float, float], ...]:
-        """(low, high) of each constant that hold the true value with 95% probability."""
-        return confidence_intervals(self.constants, self.standard_errors)
+        """(low, high) of each constant that hold the true value with 95% probability.
+
+        By Student's t, given that the laws have the right form.
+        """
+        return confidence_intervals(self.constants, self.standard_errors, self.freedom)
 
     @property
     def left_sides(self) -> tuple[str, ...]:
@@ -180,7 +185,8 @@ class SystemCandidate:
           t: strictly increasing times.
           y0: states at t[0], velocities last. Without it the solution is the fitted one of
             a run, from the start of its data.
-          inputs: measured at these times, if the system has any.
+          inputs: measured at these times, if the system has any; without y0 from the first
+            time of the run on.
           run: whose fitted solution.
 
         Returns:
@@ -203,6 +209,11 @@ class SystemCandidate:
             start = self.starts[run]
             if times[0] < self.start_times[run]:
                 raise ValueError("the times lie before the data; give y0, the states at t[0]")
+            if times[0] > self.start_times[run] and not isinstance(inputs, Inputs | None):
+                raise ValueError(
+                    "the inputs are not known from the first time of the run on, "
+                    f"{self.start_times[run]:.6g}; begin there, or give y0, the states at t[0]"
+                )
             elapsed = np.unique(np.concatenate([[self.start_times[run]], times]))
         if elapsed.size == 1:
             return start[None].copy()

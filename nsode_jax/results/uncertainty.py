@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import scipy.stats
 from jaxtyping import Float
 
 from nsode_jax.expressions.expression import Expression
@@ -17,8 +18,18 @@ if TYPE_CHECKING:
 
 CONFIDENCE = 0.95
 """How probably an interval holds the true value, wherever there are intervals."""
-QUANTILE = 1.959963984540054
-"""Of the normal distribution: standard errors on either side of a value that make its interval."""
+
+
+def quantile(
+    freedom: float | Float[np.ndarray, "..."] = math.inf,
+) -> Float[np.ndarray, "..."]:
+    """Standard errors on either side of a value that make its interval, by Student's t.
+
+    Args:
+      freedom: degrees of freedom of the noise that the errors come from; infinite, as for the
+        normal distribution, if its size is known.
+    """
+    return scipy.stats.t.ppf((1 + CONFIDENCE) / 2, np.maximum(freedom, 1))
 
 
 def standard_errors(
@@ -33,9 +44,11 @@ def standard_errors(
 def confidence_intervals(
     values: Sequence[float] | Float[np.ndarray, " constants"],
     errors: Sequence[float] | Float[np.ndarray, " constants"],
+    freedom: float = math.inf,
 ) -> tuple[tuple[float, float], ...]:
     """(low, high) around each value that hold the true one with 95% probability."""
-    return tuple((v - QUANTILE * e, v + QUANTILE * e) for v, e in zip(values, errors))
+    half = float(quantile(freedom))
+    return tuple((v - half * e, v + half * e) for v, e in zip(values, errors))
 
 
 def rate_standard_error(
@@ -80,16 +93,17 @@ class Constant(NamedTuple):
 
 
 def constants_as_shown(
-    equations: Sequence[Expression], errors: Sequence[float]
+    equations: Sequence[Expression], errors: Sequence[float], freedom: float = math.inf
 ) -> list[list[Constant]]:
     """The constants of each equation, in the order of the formula as it is shown.
 
     Args:
       equations: one, or several that belong together.
       errors: standard errors of the constants, equation by equation.
+      freedom: see `quantile`.
     """
     values = [constant for equation in equations for constant in equation.constants]
-    intervals = confidence_intervals(values, errors)
+    intervals = confidence_intervals(values, errors, freedom)
     return [
         [Constant(name, values[place], errors[place], *intervals[place]) for place, name in shown]
         for shown in with_names(equations).shown
@@ -97,7 +111,9 @@ def constants_as_shown(
 
 
 def constants_table(
-    expression: Expression, covariance: Float[np.ndarray, "constants constants"] | None
+    expression: Expression,
+    covariance: Float[np.ndarray, "constants constants"] | None,
+    freedom: float = math.inf,
 ) -> pd.DataFrame:
     """The constants of a law with their uncertainty.
 
@@ -110,7 +126,8 @@ def constants_table(
     """
     import pandas as pd  # Slow to import.
 
-    (constants,) = constants_as_shown((expression,), standard_errors(expression, covariance))
+    errors = standard_errors(expression, covariance)
+    (constants,) = constants_as_shown((expression,), errors, freedom)
     columns = ("value", "standard_error", "low", "high")
     table = pd.DataFrame(
         [constant[1:] for constant in constants],

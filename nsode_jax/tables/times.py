@@ -49,7 +49,7 @@ def read_times(
     """
     cells = sheet.cells(column)
     times, unreadable, notes, moment = _read(sheet, column, order)
-    numbers, unit = elapsed(times)
+    (numbers,), unit = elapsed(times)
     what = "dates" if times.dtype.kind == "M" else "clock times"
     what = "durations" if cells.dtype.kind == "m" else what
     notes = [
