@@ -135,8 +135,9 @@ def _parser() -> argparse.ArgumentParser:
 def _ask_of_the_table(add: Callable) -> None:
     add(
         "file",
-        help="table with a column of times and a column of values: text, .xlsx, .ods, .parquet, "
-        ".feather or .h5; - for standard input, clipboard for what was copied",
+        help="table with a column of times and a column of values: text; .xlsx or .ods (extra "
+        "excel), .parquet or .feather (extra parquet), .h5 (extra hdf5); - for standard input, "
+        "clipboard for what was copied",
     )
     add("--time", metavar="COL", help="column of times: name, or number from 1")
     add(
