@@ -2,8 +2,9 @@
 
 It can be killed at any moment: the same command goes on where it was, and
 repairs what has been damaged. With --bank FILE only the skeletons are drawn, from
-which training makes its data as it goes. Any field of the config can be
-overridden, e.g. --config.generation.num_skeletons=1000.
+which training makes its data as it goes. --config is required. Any field of it can be
+overridden, e.g. --config.generation.num_skeletons=1000; nsode_jax/config.py names the
+classes that explain the fields.
 """
 
 from __future__ import annotations

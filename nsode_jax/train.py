@@ -1,7 +1,9 @@
 """Trains a model: python -m nsode_jax.train --config small [--workdir RUN].
 
-Any field can be overridden, e.g. --config.training.steps=1000. Without --workdir the run
-lives in runs/ and the name of the config: here in runs/small. It resumes from the newest
+--config is required. Any field of it can be overridden, e.g. --config.training.steps=1000;
+nsode_jax/config.py names the classes that explain the fields. The configs paper and smoke
+train on a stored data set, which nsode_jax.generate makes. Without --workdir the run lives
+in runs/ and the name of the config: here in runs/small. It resumes from the newest
 checkpoint there, and leaves the weights of its best validation for `nsode_jax.discover
 --weights` in RUN/weights. SIGTERM or Ctrl-C save a checkpoint and end it.
 

@@ -9,6 +9,13 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 _LINK = re.compile(r"\]\(([^)#]+)(#[^)]*)?\)")
+_INCLUDED = re.compile(r'^--8<-- "([^"]+)"$', flags=re.MULTILINE)
+
+
+def text_of(page: Path) -> str:
+    """A page as it is shown: with the files that it includes."""
+    text = page.read_text(encoding="utf-8")
+    return _INCLUDED.sub(lambda found: (ROOT / found[1]).read_text(encoding="utf-8"), text)
 
 
 def python_of(page: Path) -> list[str]:
@@ -41,9 +48,13 @@ def test_python_in_other_pages_can_be_read():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page):
-    for target, _ in _LINK.findall(page.read_text(encoding="utf-8")):
+    for target, _ in _LINK.findall(text_of(page)):
         if not target.startswith(("http://", "https://", "mailto:")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_changelog_is_read_where_it_is_included():
+    assert "Keep a Changelog" in text_of(ROOT / "docs" / "changelog.md")
 
 
 def test_the_readme_is_short():

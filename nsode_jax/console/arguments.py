@@ -135,14 +135,16 @@ def _parser() -> argparse.ArgumentParser:
 def _ask_of_the_table(add: Callable) -> None:
     add(
         "file",
-        help="table with a column of times and a column of values: text, .xlsx, .ods, .parquet, "
-        ".feather or .h5; - for standard input, clipboard for what was copied",
+        help="table with a column of times and a column of values: text; .xlsx or .ods (extra "
+        "excel), .parquet or .feather (extra parquet), .h5 (extra hdf5); - for standard input, "
+        "clipboard for what was copied",
     )
     add("--time", metavar="COL", help="column of times: name, or number from 1")
     add(
         "--value",
         metavar="COL",
-        help="column of values: name, or number from 1; several for coupled laws: prey,predator",
+        help="column of values: name, or number from 1; several for coupled laws: prey,predator; "
+        "--input, --explicit-time and --order 2 need it",
     )
     add("--input", metavar="COLS", help="columns of measured inputs that laws may depend on")
     add(
@@ -160,7 +162,7 @@ def _ask_of_the_table(add: Callable) -> None:
         "--sigma",
         metavar="COL",
         help="known errors of measurement: the column of their standard deviations, or a number; "
-        "laws are then judged by chi-squared",
+        "laws are then judged by chi-squared; one quantity only",
     )
     add("--from", metavar="TIME", help="first time to use: a number, or a date as in the file")
     add("--to", metavar="TIME", help="last time to use")
@@ -228,9 +230,9 @@ def _ask_what_is_known(add: Callable) -> None:
         "--known",
         metavar="FORMULA",
         help="part of the law that is known, such as -0.1*y, or the law with a gap for the rest: "
-        "'0.5*y*(1 - ?)'; --try, --operators and the like are of the rest then",
+        "'0.5*y*(1 - ?)'; --try, --operators and the like are of the rest then; one quantity only",
     )
-    add("--zero-at-zero", action="store_true", help="f(0) must be 0")
+    add("--zero-at-zero", action="store_true", help="f(0) must be 0; one quantity only")
     add(
         "--try",
         dest="laws",
@@ -244,7 +246,7 @@ def _ask_what_is_known(add: Callable) -> None:
         "--named-laws",
         metavar="FILE",
         help="named laws of your own beside the package's, a table in TOML; none: no named laws "
-        "at all",
+        "at all; one quantity only",
     )
     add(
         "--operators",
@@ -274,37 +276,38 @@ def _ask_of_the_search(add: Callable) -> None:
         default=SOURCES,
         metavar="NAMES",
         help="where candidate laws come from, separated by commas: network, named laws (of the "
-        "sciences), enumeration (all simple laws), library (polynomials and sums); all by default",
+        "sciences), enumeration (all simple laws), library (polynomials and sums); all by default; "
+        "one quantity only",
     )
     add(
         "--weights",
         default="small",
         metavar="NAME",
-        help="network weights: shipped ones, or a folder (%(default)s)",
+        help="network weights: shipped ones, or a folder; one quantity only (%(default)s)",
     )
     add(
         "--beams",
         type=whole(0, 4096),
         metavar="N",
-        help="width of the network's beam search (by the effort)",
+        help="width of the network's beam search; one quantity only (by the effort)",
     )
     add(
         "--samples",
         type=whole(0, 4096),
         metavar="N",
-        help="laws drawn from the network beside it (by the effort)",
+        help="laws drawn from the network beside it; one quantity only (by the effort)",
     )
     add(
         "--robust",
         action="store_true",
-        help="values far from the law count less, for data with outliers",
+        help="values far from the law count less, for data with outliers; one quantity only",
     )
     add(
         "--seed",
         type=whole(0, 2**32 - 1),
         default=0,
         metavar="N",
-        help="random seed (%(default)s)",
+        help="random seed; one quantity only (%(default)s)",
     )
 
 
