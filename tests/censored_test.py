@@ -56,6 +56,18 @@ def test_limits_between_and_at_the_times_of_the_data_count():
     assert _misfit("0.5 - y", (2.0, 0.1, True), (3.3, 0.1, True)) > 400
 
 
+def test_noise_at_a_limit_is_that_of_values_of_its_size():
+    """Of exponential growth measured to 10%: a law 2% short of a limit is a fifth of sigma off."""
+    t = np.linspace(0.0, 12.0, 49)
+    y = 3.0 * np.exp(t)
+    noise = y / np.sqrt(1 / np.mean(y**-2.0))  # The mean of 1 / square is 1.
+    limit = Limits(np.array([13.0]), np.array([1.02 * 3.0 * np.exp(13.0)]), np.array([False]))
+    data = Dataset((Trajectory(t, y, noise),), (limit,))
+    rms = 0.1 * 3.0 / noise[0]
+    fit = Fit(Expression.from_infix("y"), (3.0,), rms, 1.0, True, Origin(""))
+    assert censored_misfit(fit, data) == pytest.approx(-2 * norm.logcdf(-0.2 / 1.02), rel=0.03)
+
+
 def test_limits_need_a_side_each():
     with pytest.raises(ValueError, match="as many"):
         Limits(np.array([1.0]), np.array([0.1, 0.2]), np.array([True]))

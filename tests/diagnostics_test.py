@@ -74,3 +74,27 @@ def test_series_that_constants_in_common_do_not_explain():
     )  # fmt: skip
     said = diagnose([best], [Trajectory(t, y) for y in values])
     assert any("--constants own" in sentence for sentence in said)
+
+
+def test_series_that_begin_at_times_of_their_own_have_no_common_beginning():
+    t = np.linspace(0.0, 4.0, 30)
+    slow, others = 2 * np.exp(-0.4 * t), 2 * np.exp(-0.7 * t)
+    series = [Trajectory(t, slow), Trajectory(t + 100, others), Trajectory(t + 200, others)]
+    best = dataclasses.replace(
+        _candidate("-0.7*y", 1.0, errors=[0.001]), y0s=(2.0,) * 3, start_times=(0.0, 100.0, 200.0),
+        converged=True,
+    )  # fmt: skip
+    assert not any("lag phase" in said for said in diagnose([best], series))
+
+
+def test_what_is_known_of_a_law_is_not_counted_as_fitted():
+    """Eight constants, of which one was fitted to 30 points: 28 degrees of freedom."""
+    (series,) = DATA
+    known = "-0.7*y + 0.01*y**2 - 0.02*y**3 + 0.0123 + 0.0001*y**4 - 0.00001*y**5"
+    law = Expression.from_infix(known)
+    errors = [0.001 if c == -0.7 else 0.0 for c in law.constants]
+    best = dataclasses.replace(_candidate(known, 1.0, errors=errors), goodness_of_fit=1e-9)
+    measured = [series.with_errors(np.full(30, 0.002), 0.002)]
+    assert "for 28 degrees of freedom" in diagnose([best], measured)[0]
+    few = [Trajectory(series.t[:2], series.y[:2]).with_errors(np.full(2, 0.002), 0.002)]
+    assert not any("degrees of freedom" in said for said in diagnose([best], few))

@@ -299,6 +299,7 @@ def test_a_long_series_is_thinned():
 def test_thinning_keeps_clean_curves():
     t = np.linspace(0.0, 10.0, 20_000)
     kept, notes = thin(Trajectory(t, np.sin(t)))
+    assert (kept.t[[0, -1]] == t[[0, -1]]).all()
     assert 200 <= len(kept) <= MAX_POINTS
     assert len(notes) == 1
     np.testing.assert_allclose(kept.y, np.sin(kept.t), atol=1e-7)

@@ -75,7 +75,7 @@ def test_what_has_changed_is_done_anew(tmp_path, monkeypatch):
     """Whatever has changed: times, values, errors of measurement, limits. The rest stays."""
     asked = []
 
-    def watched(task, folder, options):
+    def watched(task, folder, **rest):
         asked.append(task[0])
         result_file(folder, task[0]).write_text("{}")
         return task[0], ""
@@ -218,3 +218,27 @@ def test_a_bad_table_of_named_laws_is_refused_once(tmp_path, capsys):
     error = capsys.readouterr().err
     assert "argument --named-laws: cannot read named laws from" in error
     assert error.count("none.toml") == 1 and not out.exists()
+
+
+def test_dates_of_all_series_have_one_unit(tmp_path):
+    """What changes in hours and what changes in days stand in one table."""
+    start = np.datetime64("2020-03-01T00")
+    hours = np.arange(20) * 3
+    series = {
+        name: (start + (pace * hours).astype("timedelta64[h]"), 5 * np.exp(-0.04 * pace * hours))
+        for name, pace in (("short", 1), ("long", 2))
+    }
+    table = discover_each(series, tmp_path, processes=1, **OPTIONS)
+    assert (table["formula"] == "-0.96*y").all()  # 0.04 an hour.
+    found = Discovery.load(result_file(tmp_path, "short"))
+    assert "days since 2020-03-01" in found.notes[0]
+
+
+@pytest.mark.parametrize("label", ["options", "Options", "\u7ec6" * 60, "a/b" * 90])
+def test_any_label_has_a_file(tmp_path, label):
+    (row,) = discover_each({label: decay(0.4)}, tmp_path, processes=1, **OPTIONS).itertuples()
+    assert row.Index == label and row.error == "" and row.formula == "-0.4*y"
+    other = result_file(tmp_path, label + "x")
+    assert other != result_file(tmp_path, label) and len(other.name.encode()) < 255
+    again = discover_each({label: decay(0.4)}, tmp_path, processes=1, **OPTIONS)
+    assert again.loc[label, "error"] == ""

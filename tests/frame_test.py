@@ -53,7 +53,7 @@ def test_constants_of_the_rest_are_told_from_those_that_are_known():
         ("y*?**2", "must be linear"),
         ("0*? + y", "does not count"),
         ("y + *?", "cannot read the formula"),
-        ("sqrt(-y) + ?", "defined nowhere"),
+        ("sqrt(-1 - y**2) + ?", "defined nowhere"),
         ("y*(1 - ?/K)", "give a number for K"),
         ("__import__('os')", "cannot read the formula"),
     ],
@@ -120,6 +120,11 @@ def test_a_factor_with_a_name_is_told_afterwards():
 def test_what_is_known_must_be_defined_where_there_are_data():
     with pytest.raises(FrameError, match="undefined at y = "):
         discover(TIMES, VALUES, known="log(y - 1)", effort="fast")
+
+
+@pytest.mark.parametrize("known", ["-0.3*sqrt(y - 10)", "-0.3*sqrt(-y)", "0.01*log(y - 5e4)"])
+def test_it_need_not_be_defined_elsewhere(known):
+    assert Frame.of(known).law(Expression.from_infix("y")).infix.startswith(known.split("*")[0])
 
 
 def test_nothing_comes_of_nothing():

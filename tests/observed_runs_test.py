@@ -43,7 +43,8 @@ def with_gap(column, rows):
         (0 * T, WAVES, {}, "y1: All times are the same"),
         (T, WAVES * 1e300, {}, "too large"),
         (T, WAVES, {"inputs": with_gap(T, slice(25, None))}, "u is not known to the ends"),
-        (T, WAVES, {"inputs": np.ones(30)}, "input is constant"),
+        (T, WAVES, {"inputs": np.ones(30)}, "The input u is constant"),
+        (T, [WAVES, WAVES], {"inputs": np.ones(30)}, "The input u is constant"),
         (T, WAVES, {"inputs": T[:20]}, "30 rows of values and 20 of inputs"),
         ([T, T], [WAVES, WAVES[:, :1]], {}, "All runs need the same quantities"),
         ([T], [WAVES, WAVES], {}, "2 runs of values, 1 of times and 2 of inputs"),
@@ -115,3 +116,82 @@ def test_columns_that_may_be_series_are_pointed_to():
     """An array [time, 3] is three quantities; options of one quantity mean that it is series."""
     with pytest.raises(ValueError, match=r"sigma, sources: for one quantity .* list\(y.T\)"):
         discover(T, np.stack([T, T, T], axis=1), sources=("library",), sigma=0.1)
+
+
+# --- what lies in a run is read as it is elsewhere --------------------------------------
+
+
+def test_masked_and_absent_values_are_missing():
+    masked = np.ma.array(WAVES, mask=False)
+    masked[3, 0] = 999.0
+    masked.mask[3, 0] = True
+    absent = pd.DataFrame(WAVES, columns=["x", "z"]).astype("Float64")
+    absent.iloc[3, 0] = pd.NA
+    for values in (masked, absent, np.where(masked.mask, None, WAVES).tolist()):
+        data, notes = read(T, values)
+        assert notes == ["1 of 30 rows dropped: a value is missing."]
+        np.testing.assert_array_equal(data.runs[0].y, np.delete(WAVES, 3, axis=0))
+
+
+def test_single_precision_is_read_as_it_is_written():
+    data, _ = read(T, np.round(WAVES, 3).astype(np.float32))
+    np.testing.assert_array_equal(data.runs[0].y, np.round(WAVES, 3))
+
+
+def test_columns_of_runs_are_joined_by_their_names():
+    first = pd.DataFrame(WAVES, columns=["x", "z"])
+    data, _ = read([T, T], [first, 2 * first[["z", "x"]]])
+    np.testing.assert_array_equal(data.runs[1].y, 2 * WAVES)
+    with pytest.raises(TrajectoryError, match="Run 2 of 2 has the quantities x, w, the first x, z"):
+        read(T, [first, first.rename(columns={"z": "w"})])
+    inputs = [pd.DataFrame({"heat": T, "light": -T}), pd.DataFrame({"light": -T, "heat": T})]
+    data, _ = read(T, [first, first], inputs)
+    np.testing.assert_array_equal(data.runs[1].u, np.stack([T, -T], axis=1))
+
+
+def test_an_input_may_be_constant_within_each_run():
+    data, _ = read(T, [WAVES, WAVES], [np.full(30, 20.0), np.full(30, 37.0)])
+    assert [np.unique(run.u).tolist() for run in data.runs] == [[20.0], [37.0]]
+
+
+def test_one_array_of_inputs_is_that_of_all_runs_as_one_of_times():
+    data, _ = read(pd.Series(T, index=np.arange(30) + 7), [WAVES, 2 * WAVES], T**2)
+    assert [run.u[2, 0] for run in data.runs] == [T[2] ** 2] * 2
+
+
+def test_what_other_runs_show_to_change_may_be_constant_in_one():
+    control = WAVES * [1.0, 0.0]
+    data, _ = read(T, [control, WAVES])
+    np.testing.assert_array_equal(data.runs[0].y, control)
+    with pytest.raises(TrajectoryError, match="Run 1 of 2: y2: The values are constant"):
+        read(T, [control, control])
+    with pytest.raises(TrajectoryError, match="Run 1 of 2: y1: The values are constant"):
+        read(T, [0 * WAVES, WAVES])
+
+
+def test_a_list_of_series_is_runs_of_one_quantity():
+    x, z = WAVES.T
+    data, _ = read(T, [x, z], order=2)
+    assert data.system.observed == ("y",) and [run.y[1, 0] for run in data.runs] == [x[1], z[1]]
+    data, _ = read([T, T[:20]], [x, z[:20]], order=2)
+    assert [len(run) for run in data.runs] == [30, 20]
+    rows, _ = read(T, WAVES.tolist())  # And a list of rows is a table.
+    assert rows.system.observed == ("y1", "y2") and len(rows.runs) == 1
+
+
+def test_dates_of_all_runs_are_counted_from_one():
+    start = np.datetime64("2020-03-01")
+    first = start + np.arange(30) * np.timedelta64(6, "h")
+    second = start + np.timedelta64(100, "D") + np.arange(30) * np.timedelta64(1, "D")
+    data, notes = read([first, second], [WAVES, WAVES], explicit_time=True)
+    assert data.runs[0].t[1] == 0.25 and data.runs[1].t[1] == 101.0
+    assert notes == ["The times are dates; they were converted to days since 2020-03-01."]
+
+
+def test_laws_are_found_from_runs_that_differ_in_an_input():
+    """A chemostat at two rates, the most usual of designs."""
+    levels = (1.0, 2.0)
+    values = [0.2 * np.exp(-0.5 * T) + 1.6 * u * (1 - np.exp(-0.5 * T)) for u in levels]
+    inputs = [np.full(30, u) for u in levels]
+    found = discover(T, values, inputs=inputs, input_names=["u"], effort="fast")
+    assert found.best.laws[0].evaluate(2.0, 3.0) == pytest.approx(0.8 * 3.0 - 0.5 * 2.0, rel=1e-4)

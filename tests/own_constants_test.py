@@ -326,3 +326,20 @@ def test_the_command_refuses_in_one_line(arguments, message, tmp_path, capsys):
     assert command.main([str(file), *arguments]) == 2
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
+
+
+def test_to_share_a_constant_makes_a_form_no_surer():
+    _, _, values = plate(4, capacity=1.2)
+    options = {"effort": "fast", "sources": ("named laws",)}
+    alone = discover_own_constants(TIMES, values, **options)
+    assert alone.best.formula.text == "r*y*(1 - y/K)" and alone.best.probability < 0.99
+    together = discover_own_constants(TIMES, values, shared=["K"], **options)
+    assert together.best.probability == pytest.approx(alone.best.probability, abs=0.1)
+    known = discover_own_constants(TIMES, values, law="r*y*(1 - y/K)", shared=["K"])
+    assert known.best.probability == 1.0
+
+
+def test_labels_must_differ():
+    _, _, values = plate(3)
+    with pytest.raises(ValueError, match="must differ; a is there twice"):
+        discover_own_constants(TIMES, values, law="r*y*(1 - y/K)", labels=["a", "b", "a"])

@@ -85,3 +85,19 @@ def test_fitted_solutions_come_in_the_pieces_they_were_fitted_in():
 def test_the_laws_as_text_have_no_needless_signs():
     found = discovered(System(("x", "y", "z")), ("y - x", "-x*z - y", "x*y - z"), (1.0, 2.0, 0.5))
     assert "(-" not in str(found.best)
+
+
+def test_inputs_must_be_known_from_the_beginning_of_a_run():
+    law = candidate_of(System(("y",), ("u",)), "0.8*u - 0.5*y")
+    t = np.linspace(0.0, 5.0, 30)
+    whole = law.predict(t, inputs=np.sin(t))
+    with pytest.raises(ValueError, match="not known from the first time of the run on, 0"):
+        law.predict(t[10:], inputs=np.sin(t[10:]))
+    later = law.predict(t[10:], whole[10], inputs=np.sin(t[10:]))
+    assert_allclose(later, whole[10:], rtol=1e-3)
+
+
+def test_both_sides_of_an_equation_spell_names_alike():
+    found = discovered(System(("light_level", "y1")), ("-2*light_level", "-y1"), (1.0, 2.0))
+    for name in (r"\mathrm{light\_level}", "y_{1}"):
+        assert found.best.latex().count(name) == 2

@@ -158,3 +158,19 @@ def test_the_command_line_takes_several_quantities(capsys, tmp_path):
     assert printed.endswith(f"report: {out}/report.html\nJSON: {out}/discovery.json\n")
     read = SystemDiscovery.load(tmp_path / "report" / "discovery.json")
     assert str(read.best) in printed
+
+
+def test_options_that_a_kind_of_discovery_lacks_are_refused_in_words():
+    t, y = np.arange(20.0), np.exp(-0.1 * np.arange(20.0))
+    for values, options, message in (
+        (y, {"names": ["a"]}, "names: not for one quantity with dy/dt = f"),
+        (
+            [y, y],
+            {"constants": "own", "robust": True},
+            "robust: not for series that",
+        ),
+        (y, {"order": 2, "robust": True}, "robust: for one quantity with dy/dt = f.y. only"),
+        (y, {"efort": "fast"}, "discover has no option efort"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            discover(t, values, **options)

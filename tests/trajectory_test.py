@@ -14,8 +14,10 @@ from reading import refusal
 from nsode_jax.dynamics.trajectory import (
     MIN_POINTS,
     Trajectory,
+    TrajectoryError,
     clean,
     elapsed,
+    times_alike,
 )
 
 T = np.arange(12.0)
@@ -184,13 +186,32 @@ class TestTimesThatAreNoNumbers:
     )
     def test_the_unit_suits_the_span(self, step, unit):
         times = pd.date_range("2020-03-01 06:30", periods=12, freq=step)
-        numbers, name = elapsed(times.to_numpy())
+        (numbers,), name = elapsed(times.to_numpy())
         assert name == f"{unit} since 2020-03-01 06:30"
         span = (times[-1] - times[0]) / pd.Timedelta(1, unit)
         np.testing.assert_allclose(numbers, np.linspace(0, span, 12), rtol=1e-14)
 
+    def test_several_series_have_one_unit_and_one_beginning(self):
+        start = np.datetime64("2020-03-01T06")
+        hourly = start + np.arange(12) * np.timedelta64(1, "h")  # Hours would suit these alone.
+        daily = start + np.timedelta64(2, "D") + np.arange(12) * np.timedelta64(1, "D")
+        (short, long), notes = times_alike([hourly, daily.tolist()])
+        np.testing.assert_allclose(short, np.arange(12) / 24)
+        np.testing.assert_allclose(long, np.arange(12) + 2.0)
+        assert notes == (
+            "The times are dates; they were converted to days since 2020-03-01 06:00.",
+        )
+        (first, second), notes = times_alike([hourly - start, daily - start])
+        np.testing.assert_allclose(second, np.arange(12) + 2.0)
+        assert first[1] == pytest.approx(1 / 24) and "durations" in notes[0]
+
+    def test_numbers_of_several_series_stay(self):
+        assert times_alike([[1, 2], [3, 4]]) == ([[1, 2], [3, 4]], ())
+        with pytest.raises(TrajectoryError, match="give all in one way"):
+            times_alike([DAYS, T])
+
     def test_years(self):
-        numbers, name = elapsed(np.arange(12).astype("datetime64[Y]"))
+        (numbers,), name = elapsed(np.arange(12).astype("datetime64[Y]"))
         assert name == "years since 1970-01-01"
         np.testing.assert_allclose(numbers, T, atol=3e-3)  # Years differ in length.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -65,19 +66,37 @@ def discover(
                 "constants of their own are for one quantity with dy/dt = f(y), not for several, "
                 "time, inputs or second order"
             )
+        _require_known(
+            options,
+            own_constants.discover_own_constants,
+            "not for series that have constants of their own",
+        )
         return own_constants.discover_own_constants(t, y, **options)
     if not explicit_time and order == 1 and inputs is None and not _several_quantities(y):
+        _require_known(options, pipeline.discover, "not for one quantity with dy/dt = f(y)")
         return pipeline.discover(t, y, **options)
-    known = inspect.signature(systems.discover_system).parameters
-    if unknown := sorted(set(options) - set(known)):
-        raise ValueError(
-            f"{', '.join(unknown)}: for one quantity with dy/dt = f(y) only, not for several "
-            "measured together, time, inputs or second order; if the columns of y are series of "
-            "one quantity, give a list of them: list(y.T)"
-        )
+    _require_known(
+        options,
+        systems.discover_system,
+        "for one quantity with dy/dt = f(y) only, not for several measured together, time, "
+        "inputs or second order; if the columns of y are series of one quantity, give a list of "
+        "them: list(y.T)",
+    )
     return systems.discover_system(
         t, y, explicit_time=explicit_time, order=order, inputs=inputs, **options
     )
+
+
+def _require_known(options: Mapping[str, Any], function: Callable[..., Any], where: str) -> None:
+    """Refuses options that this kind of discovery has not."""
+    all_known = (pipeline.discover, own_constants.discover_own_constants, systems.discover_system)
+    here, *others = (set(inspect.signature(f).parameters) for f in (function, *all_known))
+    unknown = sorted(set(options) - here)
+    if not unknown:
+        return
+    if nowhere := [name for name in unknown if name not in set().union(*others)]:
+        raise ValueError(f"discover has no option {', '.join(nowhere)}")
+    raise ValueError(f"{', '.join(unknown)}: {where}")
 
 
 def _several_quantities(y: Any) -> bool:

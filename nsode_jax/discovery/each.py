@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import functools
 import hashlib
@@ -15,6 +16,7 @@ from urllib.parse import quote
 import numpy as np
 
 from nsode_jax.data.workers import end_with_parent
+from nsode_jax.dynamics.trajectory import times_alike
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.progress import Progress, silent
 from nsode_jax.reporting.tables import laws_table
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
     from nsode_jax.reporting.discovery import Discovery
 
 OPTIONS, TABLE = "options.json", "laws.csv"
+
+_LONGEST_NAME = 180
+"""Characters of a file's name; systems allow 255 bytes with all that is added to it."""
 
 _STAGE = "finding a law for each series"
 
@@ -81,11 +86,12 @@ def discover_each(
       ImportError: if Beam is asked for and not installed.
     """
     folder = Path(folder)
+    series, notes = _times_alike(series)
     _require_weights(options)
     _prepare(folder, series, options)
     todo = [(label, *values) for label, values in series.items() if not _is_done(folder, label)]
     work: functools.partial[_Outcome] = functools.partial(
-        _discover_one, folder=folder, options=options
+        _discover_one, folder=folder, options=options, notes=notes
     )
     errors: dict[str, str] = {}
     outcomes = (
@@ -125,9 +131,10 @@ def find_each(
       WeightsError: if those of the network cannot be read.
     """
     _require_labels(series)
+    series, notes = _times_alike(series)
     _require_weights(options)
     tasks = [(label, *values) for label, values in series.items()]
-    work = functools.partial(_found, options=options)
+    work = functools.partial(_found, options=options, notes=notes)
     found: dict[str, Discovery | str] = {}
     progress(_STAGE)
     for label, one in _on_cores(work, tasks, processes or os.cpu_count() or 1):
@@ -136,27 +143,48 @@ def find_each(
     return {label: found[label] for label in series}
 
 
+def _times_alike(
+    series: Mapping[str, tuple[Any, ...]],
+) -> tuple[dict[str, tuple[Any, ...]], tuple[str, ...]]:
+    """The same with dates and durations as numbers of one unit, and a note if there were any.
+
+    Rates of all series stand in one table.
+    """
+    times, notes = times_alike([t for t, *_ in series.values()])
+    pairs = zip(series.items(), times, strict=True)
+    return {label: (t, *given[1:]) for (label, given), t in pairs}, notes
+
+
 def result_file(folder: str | Path, label: str) -> Path:
-    """Where the discovery of a series is kept."""
-    return Path(folder) / f"{quote(label, safe=' ')}.json"
+    """Where the discovery of a series is kept; labels that no file can have are changed."""
+    name = quote(label, safe=" ")
+    if name.lower() == Path(OPTIONS).stem:
+        name = f"%{ord(name[0]):X}{name[1:]}"
+    if len(name) > _LONGEST_NAME:
+        name = f"{name[:_LONGEST_NAME]}-{hashlib.sha256(label.encode()).hexdigest()[:16]}"
+    return Path(folder) / f"{name}.json"
 
 
 # --- the work --------------------------------------------------------------------
 
 
-def _discover_one(task: _Task, folder: Path, options: Mapping[str, Any]) -> _Outcome:
+def _discover_one(
+    task: _Task, folder: Path, options: Mapping[str, Any], notes: tuple[str, ...]
+) -> _Outcome:
     """Finds the law of one series and saves it."""
-    label, found = _found(task, options)
+    label, found = _found(task, options, notes)
     if isinstance(found, str):
         return label, found
     try:
         found.save(result_file(folder, label))
-    except DiscoveryFileError as error:
+    except (DiscoveryFileError, OSError) as error:
         return label, str(error)
     return label, ""
 
 
-def _found(task: _Task, options: Mapping[str, Any]) -> tuple[str, Discovery | str]:
+def _found(
+    task: _Task, options: Mapping[str, Any], notes: tuple[str, ...]
+) -> tuple[str, Discovery | str]:
     """Label and law of one series, or what went wrong."""
     from nsode_jax.decoding.compiled import keep_compiled_programs
     from nsode_jax.discovery.pipeline import DiscoveryError, discover
@@ -167,7 +195,8 @@ def _found(task: _Task, options: Mapping[str, Any]) -> tuple[str, Discovery | st
     known |= {} if limits is None else {"limits": (limits,)}
     keep_compiled_programs()
     try:
-        return label, discover(t, y, **{**options, **known})
+        found = discover(t, y, **{**options, **known})
+        return label, dataclasses.replace(found, notes=(*notes, *found.notes))
     except (DiscoveryError, ValueError) as error:
         return label, " ".join(str(error).split())
 

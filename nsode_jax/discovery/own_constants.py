@@ -6,6 +6,7 @@ solutions of the best -> customary parameters -> which constants all series shar
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import math
 import time
@@ -110,6 +111,8 @@ def discover_own_constants(
     names = tuple(map(str, range(1, len(trajectories) + 1))) if labels is None else tuple(labels)
     if len(names) != len(trajectories):
         raise ValueError(f"there are {len(names)} labels for {len(trajectories)} series")
+    if twice := [name for name, times in collections.Counter(names).items() if times > 1]:
+        raise ValueError(f"the labels of series must differ; {twice[0]} is there twice or more")
     together, more = judged_by_their_errors(Dataset.of(trajectories))
     noise = expected_noise(together.trajectories)
     if noise is not None:
@@ -129,9 +132,10 @@ def discover_own_constants(
             given = [data.with_noise(size) for data, size in zip(given, sizes, strict=True)]
             trajectories = Dataset(trajectories).with_noise(np.concatenate(sizes)).trajectories
             found, more = [_refitted(one, given) for one in found], (*more, GROWING)
+    shares = [1.0] if formula is not None else _shares(found, given)
     if shared:
-        found = [_shared(found[0], given, shared)]
-    candidates = _candidates(found, given, trajectories)
+        found, shares = [_shared(found[0], given, shared)], shares[:1]
+    candidates = _candidates(found, shares, given, trajectories)
     if not np.isfinite(candidates[0].residual_rms).any():
         advice = "try a greater effort" if formula is None else "look at the form and its bounds"
         raise DiscoveryError(f"No form has solutions near the data of any series; {advice}.")
@@ -224,15 +228,21 @@ def _refitted(found: Found, given: Sequence[Dataset], shared: Sequence[str] = ()
     return dataclasses.replace(found, fit=fit)
 
 
+def _shares(found: Sequence[Found], given: Sequence[Dataset]) -> list[float]:
+    """Posterior probabilities of the forms of a search."""
+    best = found[0].fit.residual_rms / np.array([data.spread for data in given])
+    unseen = unseen_probability(float(np.median(best))) if np.isfinite(best).any() else 0.0
+    return posterior_probabilities([one.score for one in found], unseen)
+
+
 def _candidates(
-    found: Sequence[Found], given: Sequence[Dataset], trajectories: Sequence[Trajectory]
+    found: Sequence[Found],
+    shares: Sequence[float],
+    given: Sequence[Dataset],
+    trajectories: Sequence[Trajectory],
 ) -> tuple[FormCandidate, ...]:
     """The forms with their posterior probabilities."""
     spreads = np.array([data.spread for data in given])
-    best = found[0].fit.residual_rms / spreads
-    unseen = unseen_probability(float(np.median(best))) if np.isfinite(best).any() else 0.0
-    scores = [one.score for one in found]
-    shares = [1.0] if len(found) == 1 else posterior_probabilities(scores, unseen)
     return tuple(
         FormCandidate(
             formula=one.formula,

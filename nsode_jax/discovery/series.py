@@ -122,9 +122,9 @@ def thin(
     The series is cut into blocks, half of them spread evenly over the rows and
     half over the changes of y, so that a short transient in a long record keeps
     its points. A block of five or more points becomes the value of its
-    least-squares parabola in the middle: noise is averaged, and the curvature of
-    clean data is not. Smaller blocks become one of their points. Known errors of measurement
-    become those of the averages.
+    least-squares parabola in the middle, at the ends of the series at these: noise is
+    averaged, and the curvature of clean data is not. Smaller blocks become one of their
+    points. Known errors of measurement become those of the averages.
 
     Args:
       trajectory: any series.
@@ -147,18 +147,19 @@ def thin(
     even = np.full(change.size, 1.0 / change.size)
     density = even if change.sum() == 0 else (even + change / change.sum()) / 2
     position = np.concatenate([[0.0], np.cumsum(density)]) / density.sum()
-    edges = np.interp(np.linspace(0, 1, max_points - 1), position, coarse)
-    # The first and the last point stay: laws are asked for values at all times of the series.
-    edges = np.unique([0, 1, *np.round(edges[1:-1]).astype(int), total - 1, total])
+    edges = np.interp(np.linspace(0, 1, max_points + 1), position, coarse)
+    edges = np.unique(np.round(edges).astype(int))
 
     blocks = list(zip(edges[:-1], edges[1:], strict=True))
     times, values, noise = (np.empty(len(blocks)) for _ in range(3))
     for i, (start, end) in enumerate(blocks):
+        # Values at all times of the series are asked for: its ends stay.
+        at_start, at_end = i == 0, i == len(blocks) - 1
         if end - start < 5:
-            middle = (start + end - 1) // 2
-            times[i], values[i], noise[i] = t[middle], y[middle], 1 / weights[middle]
+            chosen = start if at_start else end - 1 if at_end else (start + end - 1) // 2
+            times[i], values[i], noise[i] = t[chosen], y[chosen], 1 / weights[chosen]
             continue
-        times[i] = t[start:end].mean()
+        times[i] = t[start] if at_start else t[end - 1] if at_end else t[start:end].mean()
         unit = (t[end - 1] - t[start]) / 2
         design = np.vander((t[start:end] - times[i]) / unit, 3, increasing=True)
         shares = np.linalg.pinv(design * weights[start:end, None])[0]

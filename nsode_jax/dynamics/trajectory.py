@@ -218,7 +218,7 @@ def times_alike(series: Sequence[Any]) -> tuple[list[Any], tuple[str, ...]]:
     except TrajectoryError:
         return list(series), ()  # `clean` says of which.
     kinds = {times.dtype.kind if times.dtype.kind in "mM" else "" for times in vectors}
-    if kinds == {""}:
+    if kinds <= {""}:
         return list(series), ()
     if len(kinds) > 1:
         raise TrajectoryError(

@@ -103,7 +103,7 @@ _GREEK = (
 _SUBSCRIPTED = re.compile(r"([A-Za-z]+)_?(\d*)", re.ASCII)
 
 
-def _latex_name(name: str) -> str:
+def latex_name(name: str) -> str:
     """y as it is, y1 as y_{1}, theta as the letter, longer names upright."""
     match = _SUBSCRIPTED.fullmatch(name)
     if match is None:
@@ -127,7 +127,7 @@ def to_latex(prefix: Prefix, digits: int) -> str:
             bare = (heads_term and needed <= 2) if text.startswith("-") else True
             return text if bare and ("^" not in text or needed <= 2) else wrap(text)
         if token not in OPERATORS:
-            return _latex_name(token)
+            return latex_name(token)
         arguments = argument_starts(prefix, start)
         operator = OPERATORS[token]
         if token in ("div", "exp"):

@@ -26,7 +26,8 @@ GAP = "□"
 _GAPS = (GAP, "?")
 _GAP_NAME = "gap"
 _NEAR_ZERO = 1e-12
-_PROBES = np.geomspace(0.01, 3.0, 32)
+_MAGNITUDES = np.concatenate([np.geomspace(0.01, 3.0, 32), np.geomspace(5.0, 1e6, 32)])
+_PROBES = np.concatenate([_MAGNITUDES, -_MAGNITUDES])
 _LINEAR = 1e-9
 
 

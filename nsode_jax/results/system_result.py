@@ -15,6 +15,7 @@ from jaxtyping import Float
 from nsode_jax.dynamics.dop853_system import NO_INPUTS, Inputs
 from nsode_jax.dynamics.system import System, integrate, measured_inputs
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.expressions.notation import latex_name
 from nsode_jax.observed.observations import Run
 from nsode_jax.results.formatting import probability_text
 from nsode_jax.results.rounding import digits_together
@@ -143,7 +144,7 @@ class SystemCandidate:
         """Both sides of each equation in LaTeX."""
         rows, shown = [], digits or self.digits
         for name, law in zip(self.system.observed, self.laws, strict=True):
-            symbol = _latex_name(name)
+            symbol = latex_name(name)
             if self.system.order == 2:
                 left = rf"\frac{{d^2{symbol}}}{{dt^2}}"
             else:
@@ -171,7 +172,7 @@ class SystemCandidate:
     def predict(
         self,
         t: Float[np.ndarray, " time"] | Sequence[float],
-        y0: Sequence[float] | None = None,
+        y0: Float[np.ndarray, " states"] | Sequence[float] | None = None,
         *,
         inputs: Float[np.ndarray, "time inputs"]
         | Float[np.ndarray, " time"]
@@ -292,9 +293,3 @@ class SystemResult:
     def system(self) -> System:
         """What was measured."""
         return self.best.system
-
-
-def _latex_name(name: str) -> str:
-    head, _, tail = name.partition("_")
-    head = head if len(head) == 1 else rf"\mathrm{{{head}}}"
-    return f"{head}_{{{tail}}}" if tail else head

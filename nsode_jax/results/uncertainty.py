@@ -22,7 +22,7 @@ CONFIDENCE = 0.95
 
 def quantile(
     freedom: float | Float[np.ndarray, "..."] = math.inf,
-) -> Float[np.ndarray, "..."]:
+) -> float | Float[np.ndarray, "..."]:
     """Standard errors on either side of a value that make its interval, by Student's t.
 
     Args:
