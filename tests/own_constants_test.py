@@ -343,3 +343,13 @@ def test_labels_must_differ():
     _, _, values = plate(3)
     with pytest.raises(ValueError, match="must differ; a is there twice"):
         discover_own_constants(TIMES, values, law="r*y*(1 - y/K)", labels=["a", "b", "a"])
+
+
+def test_what_one_series_tells_is_not_common_to_all():
+    _, _, values = plate(3)
+    best = discover_own_constants(TIMES, values, law="r*y*(1 - y/K)").best
+    for known, said in ((1, "in the only series whose data determine it"), (0, "of no series")):
+        covariances = best.covariances.copy()
+        covariances[known:] = np.nan
+        for constant in dataclasses.replace(best, covariances=covariances).compared():
+            assert said in str(constant) and not constant.is_common

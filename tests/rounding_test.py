@@ -182,3 +182,5 @@ def test_digits_of_a_system_without_errors_to_go_by():
     # A constant that was not fitted, and errors far below what anybody sees.
     assert digits_together((1 / 3, 2.0), np.diag([1e-20, 0.0]), 1e-9) == 4
     assert digits_together((1 / 3, 2.0), np.diag([1e-14, 0.0]), 1e-3) == 7
+    # R2 is 1 to the last digit of a double: the errors tell, though not what noise is left.
+    assert digits_together((1 / 3, 2.0), np.diag([1e-24, 0.0]), 0.0) > 6

@@ -39,7 +39,8 @@ class Comparison:
 
     Attributes:
       name: of the constant.
-      mean, standard_error: of all series, each weighted by its precision.
+      mean, standard_error: of all series, each weighted by its precision; NaN where the data of
+        at most one of several determine it.
       median, low, high: of the values of the series.
       p_value: probability of values as different as these if all series shared one; NaN
         for a constant that they were made to share, or of which too little is known.
@@ -61,9 +62,13 @@ class Comparison:
     @property
     def is_common(self) -> bool:
         """Whether the mean says something: one value for all is imposed, or possible."""
-        return self.may_be_shared or math.isnan(self.p_value)
+        return self.may_be_shared or not math.isnan(self.mean) and math.isnan(self.p_value)
 
     def __str__(self) -> str:
+        if math.isnan(self.median):
+            return f"{self.name}: the data of no series determine it"
+        if math.isnan(self.mean):
+            return f"{self.name}: {self.median:.4g} in the only series whose data determine it"
         if math.isnan(self.p_value):
             return f"{self.name} = {value_with_error(self.mean, self.standard_error)}"
         spread = f"{self.name}: {self.low:.4g} to {self.high:.4g}, median {self.median:.4g}"
@@ -179,9 +184,11 @@ class FormCandidate:
             return Comparison(name, *nothing)
         values, errors, freedom = values[known], errors[known], self.freedom[known]
         low, median, high = (float(np.quantile(values, q)) for q in (0.0, 0.5, 1.0))
-        if name in self.shared or values.size < 2:
+        if name in self.shared or len(self.constants) == 1:
             first = float(values[0]), float(errors[0])
             return Comparison(name, *first, median, low, high, math.nan)
+        if values.size < 2:
+            return Comparison(name, math.nan, math.nan, median, low, high, math.nan)
         weights = errors**-2.0
         mean = float(np.average(values, weights=weights))
         # Errors that few points tell are wide by Student's t; as normal deviates of the

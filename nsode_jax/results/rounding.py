@@ -33,6 +33,9 @@ FEWEST_DIGITS, USUAL_DIGITS, MOST_DIGITS, UNCERTAIN_DIGITS = 2, 6, 12, 4
 """Significant digits of a constant: at least; by its error alone; at most; and without
 a known error."""
 
+_LEAST_NOISE = 1e-8
+"""Share of the spread that R2, a double, cannot tell from none."""
+
 _TIMES = 65  # At so many the solutions are compared, per trajectory.
 _TOLERANCE = 1e-9
 _MAX_STEPS = 2000
@@ -107,14 +110,14 @@ def digits_together(
     Returns:
       At least `UNCERTAIN_DIGITS`, at most `MOST_DIGITS`.
     """
-    if covariance is None or not np.isfinite(covariance).all() or noise <= 0.0:
+    if covariance is None or not np.isfinite(covariance).all():
         return UNCERTAIN_DIGITS
     errors = np.sqrt(np.diag(covariance))
     fitted = errors > 0.0
     errors = errors[fitted]
     correlation = covariance[np.ix_(fitted, fitted)] / np.outer(errors, errors)
     information = np.linalg.pinv(correlation, rcond=1e-12, hermitian=True)
-    values, scale = np.array(constants)[fitted], errors * max(1.0, SEEN / noise)
+    values, scale = np.array(constants)[fitted], errors * max(1.0, SEEN / (noise or _LEAST_NOISE))
     for digits in range(UNCERTAIN_DIGITS, MOST_DIGITS):
         moved = (np.array([float(f"{value:.{digits}g}") for value in values]) - values) / scale
         if moved @ information @ moved <= 1.0:
