@@ -12,11 +12,11 @@ from nsode_jax.reporting.certainty import certainty_text
 from nsode_jax.results.result import Candidate, Result
 
 
-def _text(*probabilities: float, laws: Sequence[str] = ()) -> str:
+def _text(*probabilities: float, laws: Sequence[str] = (), r2: float = 0.9) -> str:
     powers = itertools.combinations(range(2, 9), 2)  # Of forms of their own.
     laws = laws or [f"0.7*y**{a} + 0.3*y**{b}" for (a, b), _ in zip(powers, probabilities)]
     candidates = tuple(
-        Candidate(Expression.from_infix(law), (1.0,), (0.0,), 0.9, 0.1, 1.0, probability=p)
+        Candidate(Expression.from_infix(law), (1.0,), (0.0,), r2, 0.1, 1.0, probability=p)
         for law, p in zip(laws, probabilities, strict=True)
     )
     return certainty_text(Result(candidates, (Trajectory([0, 1, 2], [1, 2, 4]),), (), 1.0))
@@ -51,6 +51,15 @@ def _text(*probabilities: float, laws: Sequence[str] = ()) -> str:
 )
 def test_all_candidates_have_a_say(probabilities, expected):
     assert _text(*probabilities) == expected
+
+
+@pytest.mark.parametrize(("r2", "explained"), [(0.42, "42%"), (-3.0, "0%"), (-math.inf, "0%")])
+def test_what_explains_next_to_nothing_is_not_called_likely(r2, explained):
+    said = _text(0.8, 0.03, r2=r2)
+    assert said.endswith(
+        f": but the best explains only {explained} of the variance of the data: believe none."
+    )
+    assert "likeliest" not in said
 
 
 def test_laws_of_one_form_count_together():

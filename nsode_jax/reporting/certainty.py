@@ -6,9 +6,12 @@ import contextlib
 import math
 from collections.abc import Hashable
 
+import numpy as np
+
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.constants import structure
 from nsode_jax.expressions.expression import ExpressionError
+from nsode_jax.results.diagnostics import POOR_R2
 from nsode_jax.results.formatting import listed, probability_text
 from nsode_jax.results.own_constants import FormCandidate, FormResult
 from nsode_jax.results.result import Candidate, Result
@@ -50,7 +53,13 @@ def certainty_text(result: Result | SystemResult | FormResult) -> str:
         parts.append(f"{probability_text(sum(others))} that {several} is")
     if unfound >= _CONSIDERED:
         parts.append(f"{probability_text(unfound)} that none of those found is")
-    if rivals:
+    explained = float(np.median(result.best.r2))
+    if not explained >= POOR_R2:
+        verdict = (
+            f"but the best explains only {max(explained, 0.0):.0%} of the variance of the data: "
+            "believe none"
+        )
+    elif rivals:
         verdict = f"the data do not tell it from {rivals} {'other' if rivals == 1 else 'others'}"
     elif first >= _STANDS_OUT:
         verdict = "it stands out"
