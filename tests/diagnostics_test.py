@@ -6,6 +6,8 @@ import numpy as np
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.results import diagnostics
 from nsode_jax.results.diagnostics import diagnose
 from nsode_jax.results.result import Candidate
 
@@ -98,3 +100,12 @@ def test_what_is_known_of_a_law_is_not_counted_as_fitted():
     assert "for 28 degrees of freedom" in diagnose([best], measured)[0]
     few = [Trajectory(series.t[:2], series.y[:2]).with_errors(np.full(2, 0.002), 0.002)]
     assert not any("degrees of freedom" in said for said in diagnose([best], few))
+
+
+def test_what_is_known_takes_no_freedom_from_the_tests_of_residuals():
+    law = "-0.7*y + 0.123"
+    known = [0.0 if c == 0.123 else 0.001 for c in Expression.from_infix(law).constants]
+    for errors, numbers in (((0.001, 0.001), 3), (known, 2)):
+        best = _candidate(law, 1.0, errors=errors)
+        linear = diagnostics._linearized(best, Dataset.of(DATA))
+        assert linear is not None and linear.freedom == 30 - numbers

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.expressions.constants import is_plain
 from nsode_jax.fitting.fit import Fit, Origin
 from nsode_jax.fitting.linearized import Linearized
 from nsode_jax.fitting.trajectory_fitting import linearized
@@ -103,9 +104,15 @@ def _goodness(best: Candidate, trajectories: Sequence[Trajectory]) -> tuple[str,
 
 
 def _linearized(best: Candidate, data: Dataset) -> Linearized | None:
-    """The fit of the best law to first order."""
+    """The fit of the best law to first order; what is known of it was not fitted."""
     fit = Fit(best.expression, best.y0s, best.residual_rms, best.r2, best.converged, Origin(""))
-    return None if fit.diverged else linearized(data, fit)
+    linear = None if fit.diverged else linearized(data, fit)
+    if linear is None:
+        return None
+    pairs = zip(best.expression.constants, best.standard_errors, strict=True)
+    fitted = [error != 0.0 for constant, error in pairs if not is_plain(constant)]
+    columns = [*fitted, *[True] * len(data)]
+    return Linearized(linear.residual, linear.jacobian[:, columns])
 
 
 def _replicates(
