@@ -1,5 +1,6 @@
 """Tests for how processes that train together notice that one has died."""
 
+import sys
 import threading
 
 import pytest
@@ -27,7 +28,8 @@ def ended(monkeypatch):
     """Numbers and exit codes of the processes that would have ended, as they come."""
     found, ends_so_far = [], threading.Semaphore(0)
 
-    def end(self, code):
+    def end(self, code, words=""):
+        print(words, file=sys.stderr)
         found.append((self._process, code))
         ends_so_far.release()
         threading.Event().wait()  # For ever: what would come now does not.

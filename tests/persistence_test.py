@@ -63,6 +63,7 @@ def discovery():
             held_out_rms=2 / 3,
             goodness_of_fit=1 / 7,
             covariance=rng.normal(size=(3, 3)),
+            freedom=17.0,
             origin="network, evolved",
             end_times=(trajectories[0].t[-1], 7.0),
             observed=(0.1, 7.5),

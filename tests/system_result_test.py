@@ -94,7 +94,7 @@ def test_inputs_must_be_known_from_the_beginning_of_a_run():
     with pytest.raises(ValueError, match="not known from the first time of the run on, 0"):
         law.predict(t[10:], inputs=np.sin(t[10:]))
     later = law.predict(t[10:], whole[10], inputs=np.sin(t[10:]))
-    assert_allclose(later, whole[10:], rtol=1e-3)
+    assert_allclose(later, whole[10:], atol=1e-3)  # Curves through 20 and 30 points differ.
 
 
 def test_both_sides_of_an_equation_spell_names_alike():

@@ -140,7 +140,7 @@ class FormCandidate:
 
         If the form is right. They end where constants may not be.
         """
-        half = np.asarray(quantile(self.freedom))[:, None] * self.standard_errors
+        half = np.asarray(quantile(self.freedom.astype(np.float64)))[:, None] * self.standard_errors
         ends = np.stack([self.constants - half, self.constants + half], axis=-1)
         if self.bounds is None:
             return ends

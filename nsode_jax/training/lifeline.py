@@ -140,13 +140,15 @@ class Lifeline:
             self._tell(lost)
             time.sleep(self._GRACE_SECONDS)
         self._ending.acquire()
-        _say_last(
+        self._exit(
+            1,
             f"nsode_jax.train: stopped: process {lost} of {self._processes} is gone; "
-            "the same command goes on from the newest checkpoint"
+            "the same command goes on from the newest checkpoint",
         )
-        self._exit(1)
 
-    def _exit(self, code: int) -> None:
+    def _exit(self, code: int, words: str = "") -> None:
+        if words:
+            _say_last(words)
         sys.stdout.flush()
         sys.stderr.flush()
         if self._process == 0:
