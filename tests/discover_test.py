@@ -8,7 +8,7 @@ from nsode_jax.discovery.pipeline import (
     DiscoveryError,
     discover,
 )
-from nsode_jax.discovery.series import MAX_POINTS, thin
+from nsode_jax.discovery.series import MAX_POINTS, read_series, thin
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError
 from nsode_jax.expressions.canonical import canonicalize
@@ -294,6 +294,14 @@ def test_a_long_series_is_thinned():
     slope, _, rate = found.best.expression.constants
     assert rate == pytest.approx(0.547, rel=0.01)
     assert -rate / slope == pytest.approx(663, rel=0.01)
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_dates_in_a_list_of_series_are_told_of_once(number):
+    days = np.datetime64("2020-03-01") + np.arange(12)
+    series, notes = read_series([days] * number, [np.exp(-0.1 * np.arange(12))] * number)
+    assert len(series) == number and series[-1].t.tolist() == list(range(12))
+    assert notes == ("The times are dates; they were converted to days since 2020-03-01.",)
 
 
 def test_thinning_keeps_clean_curves():

@@ -89,12 +89,12 @@ def discover(
 
 def _require_known(options: Mapping[str, Any], function: Callable[..., Any], where: str) -> None:
     """Refuses options that this kind of discovery has not."""
-    all_known = (pipeline.discover, own_constants.discover_own_constants, systems.discover_system)
-    here, *others = (set(inspect.signature(f).parameters) for f in (function, *all_known))
-    unknown = sorted(set(options) - here)
+    unknown = sorted(set(options) - set(inspect.signature(function).parameters))
     if not unknown:
         return
-    if nowhere := [name for name in unknown if name not in set().union(*others)]:
+    kinds = (pipeline.discover, own_constants.discover_own_constants, systems.discover_system)
+    known = {name for kind in kinds for name in inspect.signature(kind).parameters}
+    if nowhere := [name for name in unknown if name not in known]:
         raise ValueError(f"discover has no option {', '.join(nowhere)}")
     raise ValueError(f"{', '.join(unknown)}: {where}")
 

@@ -65,11 +65,11 @@ def read_series(
     times = list(t) if _is_several(t) else [t] * len(y)
     if len(times) != len(y):
         raise TrajectoryError(f"There are {len(times)} series of times but {len(y)} of values.")
-    times, notes = times_alike(times)
-    most = max(_MIN_POINTS_EACH, min(MAX_POINTS, most_in_all // len(y)))
     if len(y) == 1:
         trajectory, notes = _prepare(times[0], y[0], MAX_POINTS, fewest, errors[0])
         return (trajectory,), tuple(notes)
+    times, notes = times_alike(times)
+    most = max(_MIN_POINTS_EACH, min(MAX_POINTS, most_in_all // len(y)))
     trajectories: list[Trajectory] = []
     places: dict[str, list[int]] = {}
     for number, (ti, yi, its) in enumerate(zip(times, y, errors, strict=True), start=1):

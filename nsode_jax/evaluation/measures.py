@@ -25,6 +25,8 @@ from nsode_jax.evaluation.published import (
 from nsode_jax.evaluation.results import Result, Run
 from nsode_jax.results.uncertainty import quantile
 
+_QUANTILE = float(quantile())
+
 METRIC_NAMES = {
     "skeleton": "skeleton",
     "r2_high": "R² ≥ 0.999",
@@ -82,13 +84,10 @@ def wilson(hits: int, trials: int) -> tuple[float, float]:
       Its ends, from 0 to 1. Unlike hits / trials plus or minus its standard error it
       has a width where none or all are hits.
     """
-    share, weight = hits / trials, float(quantile()) ** 2 / trials
+    share, weight = hits / trials, _QUANTILE**2 / trials
     centre = (share + weight / 2) / (1 + weight)
-    half = (
-        float(quantile())
-        * math.sqrt(share * (1 - share) / trials + weight / (4 * trials))
-        / (1 + weight)
-    )
+    half = _QUANTILE * math.sqrt(share * (1 - share) / trials + weight / (4 * trials))
+    half /= 1 + weight
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
@@ -151,7 +150,7 @@ def _seconds(run: Run) -> Cell:
     if len(times) < 2:
         return _cell(run, "", SECONDS, SECONDS, times[0] if times else None, None)
     mean = statistics.fmean(times)
-    half = float(quantile()) * statistics.stdev(times) / math.sqrt(len(times))
+    half = _QUANTILE * statistics.stdev(times) / math.sqrt(len(times))
     return _cell(run, "", SECONDS, SECONDS, mean, (mean - half, mean + half))
 
 

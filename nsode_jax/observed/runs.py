@@ -129,27 +129,25 @@ def _with_columns_alike(parts: list[Any], what: str) -> list[Any]:
 
 def _table(values: Any) -> Float[np.ndarray, "time columns"]:
     """Columns of numbers as an array; missing ones are NaN."""
+    columns = _columns(values)
     try:
-        return np.stack([as_numbers(column, "values") for column in _columns(values)], axis=1)
-    except ValueError as error:
-        if isinstance(error, _ShapeError):
-            raise
+        return np.stack([as_numbers(column, "values") for column in columns], axis=1)
+    except ValueError:
         raise TrajectoryError(
             "Quantities that are measured together need columns of numbers of one length."
         ) from None
-
-
-class _ShapeError(TrajectoryError):
-    """The values are no table."""
 
 
 def _columns(values: Any) -> list[Any]:
     """Those of a DataFrame, of an array or of a list of rows; of one quantity the only one."""
     if hasattr(values, "iloc") and np.ndim(values) == 2:
         return [values.iloc[:, k] for k in range(values.shape[1])]
-    array = values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
+    try:
+        array = values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
+    except ValueError:  # Rows of several lengths, which are no numbers.
+        return [values]
     if array.ndim > 2:
-        raise _ShapeError(f"The values must be an array [time, quantities], got {array.shape}.")
+        raise TrajectoryError(f"The values must be an array [time, quantities], got {array.shape}.")
     return [array[:, k] for k in range(array.shape[1])] if array.ndim == 2 else [array]
 
 
