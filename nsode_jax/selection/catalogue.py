@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from nsode_jax.expressions.expression import ExpressionError
+from nsode_jax.expressions.operators import VARIABLE
 from nsode_jax.selection.form import Form, form_of
 from nsode_jax.selection.named_formula import NamedFormula
 
@@ -86,7 +87,7 @@ class NamedLaw:
       name, field, reference: in words.
       formula: in customary parameters.
       also: other writings of the same law.
-      order: pairs of parameters, the first smaller than the second.
+      order: pairs of parameters, or of y and a parameter, the first smaller than the second.
       frequency: how often one meets the law, relative to the others.
       parameters: of the formula, in the order of its names.
     """
@@ -151,12 +152,26 @@ class NamedLaw:
             },
         }
 
-    def admits(self, values: Sequence[float]) -> bool:
-        """Whether parameters have the signs and the order that the law asks for."""
+    @property
+    def order_of_parameters(self) -> tuple[tuple[str, str], ...]:
+        """The pairs of `order` in which y is not."""
+        return tuple(pair for pair in self.order if VARIABLE not in pair)
+
+    def admits(self, values: Sequence[float], y: float | None = None) -> bool:
+        """Whether parameters have the signs and the order that the law asks for.
+
+        Args:
+          values: of the parameters.
+          y: where the data are, for laws that hold on one side of a parameter only; None
+            for anywhere.
+        """
         by_name = dict(zip(self.formula.names, values))
+        order = self.order_of_parameters
+        if y is not None:
+            by_name[VARIABLE], order = y, self.order
         return all(
             math.isfinite(v) and (v > 0 or not p.positive) for p, v in zip(self.parameters, values)
-        ) and all(by_name[small] < by_name[large] for small, large in self.order)
+        ) and all(by_name[small] < by_name[large] for small, large in order)
 
     def typical(self, value: float, rate: float, start: int = 0) -> list[float]:
         """Sizes that the parameters may have, from those of y and of dy/dt.
@@ -181,7 +196,7 @@ class NamedLaw:
         sizes = np.exp(rng.normal(0.0, 1.0, len(self.parameters)))
         signs = [1 if p.positive or rng.random() < 0.5 else -1 for p in self.parameters]
         values = dict(zip(self.formula.names, (sizes * signs).tolist()))
-        for small, large in self.order:
+        for small, large in self.order_of_parameters:
             values[small], values[large] = sorted((values[small], values[large]))
         return list(values.values())
 

@@ -209,7 +209,8 @@ def _parameters(
 ) -> list[float] | None:
     """Those with which an entry equals a law: exactly, if it can be written as that is."""
     scale = float(np.abs(places).max()), float(np.abs(expression.evaluate(places)).max())
-    exact = _with_constants_of(expression, law, law.typical(*scale))
+    middle = float(places.mean())
+    exact = _with_constants_of(expression, law, law.typical(*scale), middle)
     if exact is not None:
         return exact
     nearest = None
@@ -219,7 +220,7 @@ def _parameters(
         if difference <= _EXACT:
             return values
         # In a narrow valley quite other parameters have nearly the same f over the data.
-        exact = _with_constants_of(expression, law, values)
+        exact = _with_constants_of(expression, law, values, middle)
         if exact is not None:
             return exact
         nearest = min(nearest or (difference, values), (difference, values))
@@ -227,7 +228,7 @@ def _parameters(
 
 
 def _with_constants_of(
-    expression: Expression, law: NamedLaw, values: list[float]
+    expression: Expression, law: NamedLaw, values: list[float], middle: float
 ) -> list[float] | None:
     """Parameters with which an entry is written with the very constants of a law."""
     shown, sizes = _in_other_units(expression), np.array(values)
@@ -245,7 +246,7 @@ def _with_constants_of(
     except ValueError:
         return None
     exact = (sizes * fit.x).tolist()
-    return exact if law.admits(exact) and np.abs(fit.fun).max() < _EXACT else None
+    return exact if law.admits(exact, middle) and np.abs(fit.fun).max() < _EXACT else None
 
 
 def _in_other_units(law: Expression) -> Expression:
@@ -303,7 +304,7 @@ def _solutions(
             )
         values = _in_order(law, _with_signs(law, (units * fit.x).tolist()))
         difference = float(np.abs(law.formula.evaluate(values, places) - rates).max()) / size
-        if difference <= SAME and law.admits(values):
+        if difference <= SAME and law.admits(values, float(places.mean())):
             yield difference, values
         elif math.isfinite(difference):
             missed.append(fit.cost)
@@ -327,7 +328,7 @@ def _in_order(law: NamedLaw, values: list[float]) -> list[float]:
     values are left to be refused.
     """
     by_name = dict(zip(law.formula.names, values))
-    for small, large in law.order:
+    for small, large in law.order_of_parameters:
         if by_name[small] > by_name[large]:
             by_name[small], by_name[large] = by_name[large], by_name[small]
     return list(by_name.values())
