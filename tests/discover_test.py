@@ -3,6 +3,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 
 from nsode_jax.discovery.pipeline import (
     DiscoveryError,
@@ -241,6 +242,16 @@ def test_a_discovery_reports_weights_and_errors(yeast):
     assert exponent == 0.0
     assert 0.0 < rate < 0.03 and 0.0 < slope < 1e-4
     assert yeast.pareto_front[0].complexity < yeast.best.complexity
+
+
+def test_errors_that_are_alike_make_it_doubtful_that_the_law_was_found():
+    t = np.linspace(0.0, 20.0, 80)
+    exact, white = 3.0 - 2.9 * np.exp(-0.3 * t), np.random.default_rng(4).standard_normal(80)
+    stated = []
+    for noise in (white, lfilter([0.6], [1, -0.8], white)):
+        found = discover(t, exact + 0.1 * noise, effort="fast", sources=["named laws"])
+        stated.append(1 - sum(candidate.probability for candidate in found.candidates))
+    assert stated == pytest.approx([0.2, 0.5], abs=0.01)
 
 
 def test_ten_noisy_points_of_an_approach_to_a_limit():

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 from scipy.stats import t as student_t
 from solved import logistic
 
@@ -353,3 +354,15 @@ def test_what_one_series_tells_is_not_common_to_all():
         covariances[known:] = np.nan
         for constant in dataclasses.replace(best, covariances=covariances).compared():
             assert said in str(constant) and not constant.is_common
+
+
+def test_errors_that_are_alike_make_it_doubtful_that_the_form_was_found():
+    t = np.linspace(0.0, 20.0, 40)
+    exact = [level - 2.9 * np.exp(-0.3 * t) for level in (3.0, 4.0, 5.0)]
+    white = np.random.default_rng(4).standard_normal((3, 40))
+    stated = []
+    for noise in (white, lfilter([0.6], [1, -0.8], white)):
+        y = [mean + 0.05 * errors for mean, errors in zip(exact, noise)]
+        found = discover_own_constants([t] * 3, y, effort="fast", sources=["named laws"])
+        stated.append(1 - sum(candidate.probability for candidate in found.candidates))
+    assert stated == pytest.approx([0.2, 0.5], abs=0.01)

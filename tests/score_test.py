@@ -43,7 +43,8 @@ def test_weights_are_posterior_probabilities():
 
 def test_the_right_law_may_be_unseen_in_noise():
     assert unseen_probability(0.1) == pytest.approx(UNSEEN, rel=1e-3)
-    assert unseen_probability(1e-5) < 1e-4
+    assert unseen_probability(0.1, contradicted=True) == pytest.approx(0.5, rel=1e-3)
+    assert unseen_probability(1e-5, contradicted=True) < 1e-4
     assert sum(posterior_probabilities([1.0, 2.0], 0.1)) == pytest.approx(0.9)
 
 

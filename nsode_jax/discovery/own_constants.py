@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from nsode_jax.discovery.form_search import Found, searched
+from nsode_jax.discovery.form_search import Found, as_fit, searched
 from nsode_jax.discovery.law_search import DiscoveryError, data_form
 from nsode_jax.discovery.measurement_errors import judged_by_their_errors
 from nsode_jax.discovery.own_noise import noise_within_series
@@ -27,6 +27,7 @@ from nsode_jax.fitting.bounds import Bounds
 from nsode_jax.fitting.fit import USER, Origin
 from nsode_jax.fitting.own_constants import fit_own_constants
 from nsode_jax.fitting.progress import Progress, silent
+from nsode_jax.fitting.trajectory_fitting import autocorrelation_of
 from nsode_jax.observed.dataset import Dataset
 from nsode_jax.observed.noise_scale import expected_noise
 from nsode_jax.reporting.form_discovery import FormDiscovery
@@ -40,7 +41,9 @@ from nsode_jax.search.sources import CandidateSource, Restriction
 from nsode_jax.selection.belief import NamedLaws, believing
 from nsode_jax.selection.named_formula import NamedFormula
 from nsode_jax.selection.score import (
+    DECIDING,
     posterior_probabilities,
+    share_of,
     unseen_probability,
 )
 
@@ -231,8 +234,26 @@ def _refitted(found: Found, given: Sequence[Dataset], shared: Sequence[str] = ()
 def _shares(found: Sequence[Found], given: Sequence[Dataset]) -> list[float]:
     """Posterior probabilities of the forms of a search."""
     best = found[0].fit.residual_rms / np.array([data.spread for data in given])
-    unseen = unseen_probability(float(np.median(best))) if np.isfinite(best).any() else 0.0
+    if not np.isfinite(best).any():
+        return posterior_probabilities([one.score for one in found])
+    unseen = unseen_probability(float(np.median(best)), _alike(found, given))
     return posterior_probabilities([one.score for one in found], unseen)
+
+
+def _alike(found: Sequence[Found], given: Sequence[Dataset]) -> bool:
+    """Whether even the best forms leave residuals that are alike within the series."""
+    counts = np.array([data.count for data in given])
+    least = 1.0
+    for one in found[:DECIDING]:
+        fits = [as_fit(one, i, data) for i, data in enumerate(given)]
+        each = [
+            math.nan if fit.diverged else autocorrelation_of(data, fit)
+            for fit, data in zip(fits, given, strict=True)
+        ]
+        known = np.isfinite(each)
+        if known.any():
+            least = min(least, float(np.average(np.array(each)[known], weights=counts[known])))
+    return share_of(least, int(counts.sum())) < 1.0
 
 
 def _candidates(

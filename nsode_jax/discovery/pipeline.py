@@ -39,13 +39,21 @@ from nsode_jax.search.network import NetworkSource
 from nsode_jax.search.sources import CandidateSource, Restriction
 from nsode_jax.selection.belief import NamedLaws, believing, own_laws
 from nsode_jax.selection.catalogue import NamedLaw
-from nsode_jax.selection.score import posterior_probabilities, unseen_probability
+from nsode_jax.selection.score import (
+    DECIDING,
+    independent_share,
+    posterior_probabilities,
+    unseen_probability,
+)
 
 _WITH_UNCERTAINTY = 30
 """So many candidates, the best, get a covariance of their constants."""
 
 _HELD_OUT = 10
 """So many are fitted again to a part of the data, to predict the rest."""
+
+_REFUTED = 0.01
+"""Goodness of fit below which the data contradict a law."""
 
 
 def discover(
@@ -228,8 +236,6 @@ def _candidates(
 
     The goodness of fit is stated where they are judged by the errors of measurement alone.
     """
-    unseen = unseen_probability(ranked[0][0].residual_rms / data.spread)
-    shares = posterior_probabilities([score for _, score in ranked], unseen)
     held_out = [held_out_error(data, fit) * data.spread for fit, _ in ranked[:_HELD_OUT]]
     held_out += [math.nan] * (len(ranked) - len(held_out))
     goodness = [goodness_of_fit(data, fit) for fit, _ in ranked]
@@ -237,6 +243,11 @@ def _candidates(
         goodness[:_HELD_OUT] = [
             _of_replicates(fit, data, trajectories) for fit, _ in ranked[:_HELD_OUT]
         ]
+    best = [fit for fit, _ in ranked[:DECIDING]]
+    refuted = max(filter(math.isfinite, goodness[: len(best)]), default=1.0) < _REFUTED
+    contradicted = refuted or independent_share(best, data) < 1.0
+    unseen = unseen_probability(best[0].residual_rms / data.spread, contradicted)
+    shares = posterior_probabilities([score for _, score in ranked], unseen)
     return tuple(
         Candidate(
             expression=data.whole(fit.expression),

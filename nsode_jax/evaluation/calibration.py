@@ -148,7 +148,9 @@ def stated(pool: Pool) -> list[float]:
     """The probability of each candidate, as a discovery states it."""
     candidates = pool["candidates"]
     scores = [candidate["score"] for candidate in candidates]
-    return posterior_probabilities(scores, unseen_probability(candidates[0]["rms"]))
+    return posterior_probabilities(
+        scores, unseen_probability(candidates[0]["rms"], pool["share"] < 1.0)
+    )
 
 
 def is_held_out(pool: Pool) -> bool:

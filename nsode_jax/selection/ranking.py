@@ -13,6 +13,7 @@ from nsode_jax.fitting.fit import Fit, Origin
 from nsode_jax.observed.dataset import Dataset
 from nsode_jax.observed.regression import Regression
 from nsode_jax.selection.score import (
+    DECIDING,
     independent_share,
     relative_residuals,
     residual_floor,
@@ -25,9 +26,6 @@ _ALIKE_BESIDE_SOLUTIONS = 1e-4
 
 _ALIKE = 3.0
 """Likewise in an exact form, times its floor, or the smallest residual if that is larger."""
-
-_DECIDING = 5
-"""So many laws, the best, tell how independent the observations are."""
 
 
 def rank(
@@ -110,7 +108,7 @@ def _each_once(
 def counted_share(fits: Sequence[Fit], data: Dataset, form: Regression) -> float:
     """As what share of their number the observations count, by the best of the fits."""
     values = scores(fits, data, form)
-    best = sorted(range(len(fits)), key=values.__getitem__)[:_DECIDING]
+    best = sorted(range(len(fits)), key=values.__getitem__)[:DECIDING]
     return independent_share([fits[i] for i in best], data)
 
 
