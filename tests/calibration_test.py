@@ -89,7 +89,8 @@ def test_stored_scores_are_those_of_today():
 def _pool(seed: int, *candidates: tuple[float, bool]) -> dict:
     """A problem without noise whose candidates have scores and are right or not."""
     listed = [{"score": score, "right": right, "rms": 1e-9} for score, right in candidates]
-    return {"seed": seed, "noise": 0.0, "count": 10, "kind": "named", "candidates": listed}
+    known = {"noise": 0.0, "count": 10, "kind": "named", "share": 1.0}
+    return known | {"seed": seed, "candidates": listed}
 
 
 def test_reliability_is_counted_by_hand():
