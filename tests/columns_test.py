@@ -93,3 +93,96 @@ def test_what_names_say():
     assert numbers_rows("Unnamed: 0") and not numbers_rows("nitrogen")
     assert is_summary("OD mean") and not is_summary("meander") and not is_summary("A1")
     assert [part_of_time(name) for name in ("Year", "min", "s")] == [0, 5, None]
+
+
+# Cells that speak of time and that nothing reads, as m runs from 1 to 12.
+UNREADABLE = ["{month}-20", "2020Q{m}", "2020-W{m:02}", "2020-{m:03}", "20200301T{m:02}0000Z"]
+UNREADABLE += ["2020-03-01 {m:02}:00 CET", "Sun Mar {m:02} 00:00:00 2020", "{m}. M\u00e4rz 2020"]
+UNREADABLE += ["2020-03-01 {m:02}.30", "0:{m:02}:00:00", "{month}"]
+MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+
+
+@pytest.mark.parametrize("form", UNREADABLE)
+@pytest.mark.parametrize("name", ["Date", "Time", "when"])
+def test_times_that_cannot_be_read_are_not_passed_over(form, name):
+    """Another quantity would be taken as the time, even one that rises."""
+    cells = [form.format(m=m, month=month) for m, month in enumerate(MONTHS, 1)]
+    for value in (None, "price"):
+        said = refusal(read, f"{name},sales,price", zip(cells, T, Y), value=value)
+        assert f"'{name}' does not hold numbers or dates" in said and "2020-03-01" in said
+    assert read(f"{name},sales,price", zip(cells, T, Y), time="sales").names == ("sales", "price")
+
+
+def test_a_date_that_cannot_be_read_beside_a_clock_is_not_passed_over():
+    rows = [(f"{1 + i // 3}. M\u00e4rz 2020", f"{6 + i % 3}:00", i * i) for i in range(12)]
+    assert "'Datum' does not hold" in refusal(read, "Datum,Zeit,y", rows)
+
+
+def test_names_of_samples_are_passed_over():
+    rows = [(f"S{i}", t, y) for i, (t, y) in enumerate(zip(T, Y))]
+    assert read("sample,x,y", rows).names == ("x", "y")
+
+
+@pytest.mark.parametrize("names", ["x,y", "T,y", "sales,price", ","])
+def test_what_goes_up_and_down_is_no_time_without_a_name(names):
+    mixed = [5, 3, 8, 1, 9, 2, 7, 4, 6, 0, 11, 10]
+    said = refusal(read, names, zip(mixed, Y))
+    assert "goes up and down (first in line 4)" in said
+    assert read(names, zip(mixed, Y), time="1").trajectories[0].t.tolist() == [*range(12)]
+    for name in ("t", "Time", "t (min)", "day"):
+        assert len(read(f"{name},y", zip(mixed, Y)).trajectories[0]) == 12
+
+
+def test_each_series_has_times_that_go_one_way():
+    rows = [(k, x, 3 + x * x) for k in "ab" for x in range(6)]
+    assert len(read("run,x,y", rows, series="run").trajectories) == 2
+    rows[2], rows[4] = rows[4], rows[2]
+    assert "up and down" in refusal(read, "run,x,y", rows, series="run")
+
+
+def test_the_column_of_times_is_told_unless_it_is_named_so():
+    rows = [(x, y, y * y) for x, y in zip(T, Y)]
+    assert read("a,b,c", rows, value="c").notes == ("Column 'a' was taken as the time.",)
+    assert read("day,b,c", rows, value="c").notes == ()
+    assert read("a,b", zip(T, Y), value="b").notes == ()
+
+
+@pytest.mark.parametrize(
+    "names",
+    ["hours,T (\u00b0C)", "min,T", "elapsed_s,T_C", "day,temps", "minute,T air", "hour,t2m"]
+    + ["Minuten,T_max", "day,T_min", "year,T"],
+)
+def test_temperatures_are_no_times(names):
+    for y in (Y, Y[::-1], [y * (-1) ** i for i, y in enumerate(Y)]):
+        got = read(names, zip(T, y))
+        assert got.names == tuple(names.split(",")) and got.trajectories[0].y.tolist() == y
+        got = read(f"{names},RH", zip(T, y, Y))
+        assert got.names == tuple(names.split(","))
+        got = read(",".join(names.split(",")[::-1]), zip(y, T))
+        assert got.names == tuple(names.split(","))
+
+
+@pytest.mark.parametrize("name", ["T_max", "t2m", "T", "temps", "T_min"])
+def test_temperatures_beside_dates_are_values(name):
+    days = [f"2020-03-{1 + i:02}" for i in range(12)]
+    got = read(f"date,{name},rain", zip(days, T, Y))
+    assert got.names == ("date [days since 2020-03-01]", name)
+    assert got.trajectories[0].y.tolist() == T
+
+
+@pytest.mark.parametrize("name", ["t", "T", "temps", "t (min)", "T [s]", "t_h", "t0", "t [ns]"])
+def test_short_names_of_times(name):
+    got = read(f"y,{name}", zip(Y, T))
+    assert got.names == (name, "y") and got.trajectories[0].t.tolist() == T
+
+
+def test_advice_can_be_copied():
+    rows = [(t, y, y + 1, 0.1) for t, y in zip(T, Y)]
+    note = " ".join(read("time,OD,b c,OD sd.", rows).notes)
+    assert "(--value 'OD,b c')" in note
+    rows = [(t, y, 0.1) for t, y in zip(T, Y)]
+    assert "--sigma 'OD sd.'." in " ".join(read("time,OD,OD sd.", rows).notes)
+    assert "(--value 2,3)" in " ".join(read("time,rep,rep", rows).notes)
+    rows = [(t, y, 0.1, y, 0.1) for t, y in zip(T, Y)]
+    note = " ".join(read("time,a,sd,b,sd", rows, value="a,b", replicates=True).notes)
+    assert "--sigma 3,5." in note

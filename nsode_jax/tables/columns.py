@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from nsode_jax.dynamics.trajectory import TrajectoryError
 from nsode_jax.expressions.coupled import MOST_STATES
 from nsode_jax.tables.names import (
@@ -14,13 +12,10 @@ from nsode_jax.tables.names import (
     is_like_time,
     is_of_chamber,
     is_summary,
-    is_time,
-    numbers_rows,
-    part_of_time,
 )
 from nsode_jax.tables.numbers import not_numbers
 from nsode_jax.tables.sheet import Sheet
-from nsode_jax.tables.times import are_dates
+from nsode_jax.tables.time_column import choose_time, counts_rows
 
 _MOST = 0.9  # Of the steps of a column that numbers the rows are 1: it may start again.
 _FEW_CELLS = 8
@@ -86,8 +81,14 @@ def choose_columns(
     if chosen_time is None:
         filled = _filled(sheet, free)
         left = [column for column in numbers if column in filled]
-        chosen_time, notes = _choose_time(sheet, kinds, filled, left, bool(chosen), hidden)
+        chosen_time, notes = choose_time(sheet, kinds, filled, left, bool(chosen), hidden)
         numbers = [column for column in numbers if column != chosen_time]
+        if (
+            chosen
+            and free != [chosen_time]
+            and not (notes or is_like_time(sheet.names[chosen_time]))
+        ):
+            notes = [f"Column {sheet.label(chosen_time)} was taken as the time."]
     if not chosen:
         likely, remarks = _likely_values(sheet, numbers, replicates)
         after = [column for column in likely if time is None and column > chosen_time]
@@ -104,11 +105,10 @@ def choose_columns(
 
 def _several(sheet: Sheet, columns: list[int]) -> str:
     """How to ask for several columns, if these are few and have names."""
-    names = [sheet.names[column] for column in columns]
-    if not 2 <= len(names) <= MOST_STATES or not all(names):
+    if not 2 <= len(columns) <= MOST_STATES or not all(sheet.names[c] for c in columns):
         return ""
     return (
-        f", all of quantities that act on each other (--value {','.join(names)}), or add "
+        f", all of quantities that act on each other (--value {sheet.option(*columns)}), or add "
         "--replicates if each column is a series of one quantity"
     )
 
@@ -128,7 +128,7 @@ def _likely_values(
         name = sheet.names[column]
         derived = is_summary(name) if replicates else is_error(name)
         apart = is_of_chamber(name) or is_like_time(name) or derived
-        return not (apart or _counts_rows(sheet, column))
+        return not (apart or counts_rows(sheet, column))
 
     filled = _filled(sheet, numbers)
     likely = [column for column in filled if is_likely(column)]
@@ -137,89 +137,6 @@ def _likely_values(
         return likely or filled, []
     names = ", ".join(map(sheet.label, left[:6])) + (", ..." if len(left) > 6 else "")
     return likely, [f"Not taken as series, judged by their names and cells: columns {names}."]
-
-
-def _choose_time(
-    sheet: Sheet,
-    kinds: Sequence[str],
-    free: list[int],
-    numbers: list[int],
-    has_value: bool,
-    hidden: Sequence[int],
-) -> tuple[int, list[str]]:
-    """The column of times among the free ones, and notes on the choice."""
-    if not free:
-        raise TrajectoryError(
-            "All columns are taken for values and none is left for the times; name fewer (--value)."
-        )
-    needed = 1 if has_value else 2
-    named = _named_as_time(sheet, kinds, free, hidden)
-    dated = sorted(
-        (c for c in free if c not in numbers or are_dates(sheet, c)),
-        key=lambda c: (kinds[c] == "clock", c),
-    )
-    others, notes = free[1:], []
-    if named and named[0] in numbers and len(numbers) < needed:
-        named = []
-    if not named and not dated:
-        _require_one_time(sheet, free, hidden)
-    chosen, reason = free[0], ""
-    if named:
-        chosen, reason = named[0], "by its name"
-    elif dated and (dated[0] not in numbers or len(numbers) >= needed):
-        chosen, reason = dated[0], "as it holds dates or clock times"
-    elif _counts_rows(sheet, free[0]) and others:
-        one_way = [c for c in others if goes_one_way(sheet, c, hidden)]
-        rest = [c for c in others if c in numbers]
-        if one_way and one_way[0] == others[0] and len(rest) == needed:
-            chosen = others[0]
-        elif hidden and one_way:
-            chosen, reason = one_way[0], "as it rises in every series"
-        elif sheet.names[free[0]] == "" and any(sheet.names):
-            notes.append(
-                "The first column, which has no name, was taken as the time, as it counts up; if "
-                "it only numbers the rows, choose the time with --time."
-            )
-    elif hidden:
-        one_way = [c for c in free if goes_one_way(sheet, c, hidden)]
-        chosen, reason = (one_way or free)[0], "as it rises in every series"
-    if _counts_rows(sheet, free[0]) and chosen != free[0] and (len(free) > needed or has_value):
-        notes.append(
-            "The first column, which has no name, counts the rows and was left out."
-            if sheet.names[free[0]] == ""
-            else f"Column {sheet.label(free[0])} counts the rows and was left out."
-        )
-    if chosen != free[0] and reason:
-        notes.append(f"Column {sheet.label(chosen)} was taken as the time, {reason}.")
-    return chosen, notes
-
-
-def _named_as_time(
-    sheet: Sheet, kinds: Sequence[str], free: list[int], hidden: Sequence[int]
-) -> list[int]:
-    """The one column that its name says to hold the times; none if there are several."""
-    named = [c for c in free if is_time(sheet.names[c]) and kinds[c] != "date"]
-    if not named:
-        named = [c for c in free if is_like_time(sheet.names[c]) and kinds[c] != "date"]
-        if len(named) > 1:  # As year, month, and decimal date.
-            named = [c for c in named if goes_one_way(sheet, c, hidden)]
-    if len(named) == 1 and kinds[named[0]] == "clock":  # A date beside it says of which day.
-        return [] if any(kinds[c] == "date" for c in free) else named
-    return named if len(named) == 1 else []
-
-
-def _require_one_time(sheet: Sheet, free: list[int], hidden: Sequence[int]) -> None:
-    """Refuses days beside hours of the day, and the like: each is only a part of the time."""
-    parts = {rank: c for c in free if (rank := part_of_time(sheet.names[c])) is not None}
-    ordered = [parts[rank] for rank in sorted(parts)]
-    if len(ordered) < 2 or any(goes_one_way(sheet, c, hidden) for c in ordered):
-        return
-    names = " and ".join(map(sheet.label, ordered))
-    form = "dates such as 2020-03-01" if min(parts) < 3 else "hours, or times such as 1:30:00"
-    raise TrajectoryError(
-        f"Columns {names} seem to hold one time in parts; write it in one column ({form}), or "
-        "choose the column of times with --time."
-    )
 
 
 def _find_columns(sheet: Sheet, wanted: str, several: bool) -> list[int]:
@@ -246,32 +163,6 @@ def _no_two_columns(sheet: Sheet, usable: list[int]) -> TrajectoryError:
     if others:
         message += f" {not_numbers(sheet, others[-1])}"
     return TrajectoryError(message)
-
-
-def _counts_rows(sheet: Sheet, column: int) -> bool:
-    """Whether this is the column of row numbers that pandas and R write."""
-    if column != 0 or not numbers_rows(sheet.names[0]) or sheet.kind(0) != "number":
-        return False
-    import pandas as pd
-
-    numbers = np.asarray(pd.to_numeric(sheet.cells(0), errors="coerce"), np.float64)
-    if sheet.cells(0).dtype.kind == "O":  # Between blocks of data there are lines of text.
-        numbers = numbers[np.isfinite(numbers)]
-    steps = np.diff(numbers)
-    return bool(steps.size and (steps == 1).mean() > _MOST)
-
-
-def goes_one_way(sheet: Sheet, column: int, by: Sequence[int] = ()) -> bool:
-    """Whether numbers only rise or only fall, within each series if they have labels."""
-    cells = sheet.cells(column)
-    if cells.dtype.kind not in "iuf":
-        return False
-    groups = [cells] if not by else [part for _, part in cells.groupby(sheet.text(by[0]))]
-    for part in groups:
-        steps = np.diff(part.dropna().to_numpy(np.float64))
-        if not ((steps > 0).all() or (steps < 0).all()):
-            return False
-    return True
 
 
 def find_column(sheet: Sheet, wanted: str) -> int:

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import re
 
-_TIME = re.compile(r"(t|time|times|zeit|temps|tiempo|timestamp)([^a-z].*)?", re.IGNORECASE)
 _UNITS = (
     r"sec|secs|seconds?|min|mins|minutes?|hrs?|hours?|days?|weeks?|months?|yrs?|years?"
-    r"|sekunden?|stunden?|tage?|wochen?|monate?|jahre?|jours?|heures?|ann[e\u00e9]es?"
+    r"|sekunden?|minuten|stunden?|tage?|wochen?|monate?|jahre?|jours?|heures?|ann[e\u00e9]es?"
+    r"|segundos?|minutos?|horas?|d[i\u00ed]as?|semanas?|meses|a\u00f1os?"
+)
+_TIME = re.compile(
+    r"(?:time|times|zeit|tiempo|timestamp)(?:[^a-z].*)?"
+    rf"|(?-i:t)|(?-i:t)[ _](?!min\b)(?:{_UNITS}|s|ms|h|d)"
+    rf"|t ?[(\[/,] ?(?:{_UNITS}|s|ms|h|d|a)[)\]]?",
+    re.IGNORECASE,
+)
+_MAY_BE_TIME = re.compile(r"(?:t|temps)(?:[^a-z].*)?", re.IGNORECASE)
+_TEMPERATURE = re.compile(
+    r"t[ _(\[/,.-]*(?:\u00b0|deg|(?:[cfk]|max|air|water|soil|room|mean|avg)(?![a-z])).*",
+    re.IGNORECASE,
 )
 _LIKE_TIME = re.compile(
     rf"(?:{_UNITS})"
-    r"|(?:.*[^a-z])?(?:time|zeit|date|datum|elapsed|elapsed (?:hours|minutes|days))(?:[^a-z].*)?"
+    r"|(?:.*[^a-z])?(?:time|zeit|date|datum|fecha|elapsed)(?:[^a-z].*)?"
     rf"|.*[(\[](?:{_UNITS}|s|ms|h|d)[)\]]\W*",
     re.IGNORECASE,
 )
@@ -48,6 +59,11 @@ ERRORS = re.compile(
 def is_time(name: str) -> bool:
     """Whether the name is one of times and of nothing else."""
     return _TIME.fullmatch(name) is not None
+
+
+def may_be_time(name: str) -> bool:
+    """Whether it is a short name of times that others give to temperatures: T, temps."""
+    return _MAY_BE_TIME.fullmatch(name) is not None and _TEMPERATURE.fullmatch(name) is None
 
 
 def is_like_time(name: str) -> bool:

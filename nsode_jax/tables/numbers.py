@@ -192,10 +192,11 @@ def not_numbers(sheet: Sheet, column: int, what: str = "numbers") -> TrajectoryE
     if not wrong:
         return TrajectoryError(f"{head}: it is empty.")
     row, hint = wrong[0], ""
+    wanted = "numbers" if what == "numbers" else "numbers, or dates such as 2020-03-01,"
     if re.search(r"\d ?(?:\u00b1|\+/?-)", sheet.cell(row, column)):
         hint = " Errors stand in a column of their own, which --sigma names."
     return TrajectoryError(
         f"{head}: {sheet.cell(row, column)!r} in {sheet.place(row)} is none "
         f"({count(len(wrong), 'such cell')}); choose another column by --time or --value, or "
-        f"write these cells as numbers and NA where a value is missing.{hint}"
+        f"write these cells as {wanted} and NA where a value is missing.{hint}"
     )

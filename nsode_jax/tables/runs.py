@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-
 import numpy as np
 from jaxtyping import Float, Int
 
@@ -77,7 +75,7 @@ def require_one_series(
         how = (
             f"--series {RESTART} takes each run as one series"
             if label is None
-            else f"column {sheet.label(label)} tells them apart: --series {_option(sheet, label)}"
+            else f"column {sheet.label(label)} tells them apart: --series {sheet.option(label)}"
         )
         raise TrajectoryError(
             f"The times in column {sheet.label(time)} start again {count(int(number[-1]), 'time')} "
@@ -87,7 +85,7 @@ def require_one_series(
     if label is not None:
         raise TrajectoryError(
             f"Column {sheet.label(label)} seems to tell several series apart, whose rows are "
-            f"mixed. If they follow one law: --series {_option(sheet, label)}."
+            f"mixed. If they follow one law: --series {sheet.option(label)}."
         )
 
 
@@ -127,7 +125,7 @@ def note_on_blocks(sheet: Sheet, time: int) -> list[str]:
             return [
                 f"Column {sheet.label(column)} changes in {sheet.place(row)} to "
                 f"{sheet.cell(row, column)!r}; if it tells several series apart: --series "
-                f"{_option(sheet, column)}."
+                f"{sheet.option(column)}."
             ]
     return []
 
@@ -141,7 +139,7 @@ def require_no_long_table(sheet: Sheet, time: int, value: int) -> None:
             f"This looks like several series below each other: the numbers in column "
             f"{sheet.label(clock)} start again {count(int(number[-1]), 'time')}, where "
             f"column {sheet.label(label)} changes. If they follow one law: --time "
-            f"{_option(sheet, clock)} --series {_option(sheet, label)}."
+            f"{sheet.option(clock)} --series {sheet.option(label)}."
         )
 
 
@@ -205,9 +203,3 @@ def _takes_turns(sheet: Sheet, column: int, time: int, usable: np.ndarray) -> bo
     # Numbers that come in turns may be anything, unless they explain repeated times.
     apart = not pairs.duplicated().any()
     return apart and bool(repeated or sheet.kind(column) == "text")
-
-
-def _option(sheet: Sheet, column: int) -> str:
-    """The column as an argument on the command line."""
-    name = sheet.names[column]
-    return shlex.quote(name) if name and sheet.names.count(name) == 1 else str(column + 1)

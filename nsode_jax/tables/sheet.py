@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -44,6 +45,14 @@ class Sheet:
 
     def label(self, column: int) -> str:
         return repr(self.names[column][:60]) if self.names[column] else str(column + 1)
+
+    def option(self, *columns: int) -> str:
+        """The columns as an argument on the command line; those without a name of their own,
+        or with commas in it, by their numbers."""
+        names = [self.names[column] for column in columns]
+        own = [self.names.count(name) == 1 and "," not in name and bool(name) for name in names]
+        parts = [n if told else str(c + 1) for c, n, told in zip(columns, names, own, strict=True)]
+        return shlex.quote(",".join(parts))
 
     def place(self, row: int) -> str:
         return f"{self.rows_are} {self.frame.index[row]}"

@@ -33,6 +33,7 @@ from nsode_jax.tables.runs import (
 )
 from nsode_jax.tables.separators import Convention
 from nsode_jax.tables.sheet import Sheet
+from nsode_jax.tables.time_column import refuse_unreadable_times, refuse_unsteady_times
 from nsode_jax.tables.times import are_dates, read_times, refuse_hours_and_minutes
 
 if TYPE_CHECKING:
@@ -140,6 +141,8 @@ def read_measurements(
     restart = series == RESTART and RESTART not in sheet.names
     taken = error_columns(sheet, sigma)
     choice = choose_columns(sheet, time, value, None if restart else series, replicates, taken)
+    if time is None:
+        refuse_unreadable_times(sheet, choice.time, choice.series)
     t, time_name, window = _read_times(sheet, choice.time, convention, (start, end))
     values = [
         with_marks_beside(sheet, column, read_numbers(sheet, column, convention))
@@ -147,8 +150,10 @@ def read_measurements(
     ]
     errors = read_errors(sheet, sigma, taken, values, convention)
     if sigma is None and (known := errors_of(sheet, choice.values)):
-        column = ",".join(sheet.names[c] for c in known)
-        notes.append(f"Column {column!r} seems to hold errors of measurement: --sigma {column}.")
+        names = ", ".join(map(sheet.label, known))
+        notes.append(
+            f"Column {names} seems to hold errors of measurement: --sigma {sheet.option(*known)}."
+        )
     notes += [*sheet.notes, *choice.notes, *t.notes, *(n for y in values for n in y.notes)]
     if series is None:
         _require_one(sheet, choice, t, values[0], time is None, value is None)
@@ -161,6 +166,8 @@ def read_measurements(
             f"--time {other + 1} --value {column + 1}."
         )
     rows = _rows_of_series(sheet, choice.series, restart, t)
+    if time is None:
+        refuse_unsteady_times(sheet, choice.time, t.values, rows.values())
     parts = [
         Part(label, column, y, which, error)
         for column, y, error in zip(choice.values, values, errors, strict=True)
