@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nsode_jax.dynamics.corrupt import CorruptionConfig, corrupt
+from nsode_jax.dynamics.corrupt import CorruptionConfig, corrupt, evenly_spaced
 
 T = np.linspace(0.0, 4.0, 256)
 Y = 3.0 + np.sin(T)
@@ -12,7 +12,7 @@ Y = 3.0 + np.sin(T)
 def test_default_only_thins():
     t, y = corrupt(T, Y, 64, CorruptionConfig(), np.random.default_rng(0))
     assert t.size == 64
-    assert (t[0], t[-1]) == (0.0, 4.0)
+    assert t[0] == 0.0 and 0.98 * 4.0 < t[-1] <= 4.0
     assert np.isin(y, Y).all()
 
 
@@ -28,6 +28,23 @@ def test_sparse_series_have_eight_points_and_up_in_order():
         assert t.size == y.size
     assert min(sizes) == 8
     assert max(sizes) > 100
+
+
+@pytest.mark.parametrize("available", [9, 20, 64, 150, 256, 1024])
+def test_regular_series_have_equal_steps_and_nearly_all_of_the_time(available):
+    for count in range(8, min(available, 200) + 1):
+        index = evenly_spaced(available, count)
+        assert index[0] == 0 and 8 <= index.size <= count and index[-1] < available
+        assert len(set(np.diff(index))) == 1
+        if available >= 64:  # Of few points, eight at equal distances may be all in one half.
+            assert index[-1] >= 0.85 * (available - 1)
+
+
+def test_series_are_regular_unless_asked_otherwise():
+    config = CorruptionConfig(sparse_share=0.5, irregular_share=0.0, window_share=0.5)
+    for seed in range(100):
+        t, _ = corrupt(T, Y, 128, config, np.random.default_rng(seed))
+        np.testing.assert_allclose(np.diff(t), t[1], rtol=1e-9)
 
 
 def test_windows_start_at_time_zero_and_keep_their_length():
@@ -69,14 +86,14 @@ def test_dropped_points_are_up_to_half_and_in_order():
     config = CorruptionConfig(dropped_share=1.0, max_dropped=0.5)
     sizes = []
     for _ in range(300):
-        t, y = corrupt(T, Y, 100, config, rng)
+        t, y = corrupt(T, Y, 86, config, rng)
         assert (np.diff(t) > 0).all()
         assert t[0] == 0.0
         assert t.size == y.size
         assert np.isin(y, Y).all()
         sizes.append(t.size)
-    assert 50 <= min(sizes) < 55
-    assert 95 < max(sizes) <= 100
+    assert 43 <= min(sizes) < 48
+    assert 82 < max(sizes) <= 86
     # Never fewer than discovery accepts.
     t, _ = corrupt(T[:9], Y[:9], 9, CorruptionConfig(dropped_share=1.0, max_dropped=1.0), rng)
     assert t.size >= 8
@@ -93,7 +110,7 @@ def test_impossible_settings_are_refused(field, value):
 
 def test_quantities_are_observed_together_each_with_noise_of_its_size():
     both = np.stack([Y, 100.0 * np.cos(T)], axis=1)
-    config = CorruptionConfig(noisy_share=1.0, min_noise=0.05, max_noise=0.05, sparse_share=0.5)
+    config = CorruptionConfig(noisy_share=1.0, min_noise=0.05, max_noise=0.05)
     rng, relative = np.random.default_rng(0), []
     for _ in range(200):
         t, y = corrupt(T, both, 128, config, rng)

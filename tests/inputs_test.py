@@ -78,6 +78,36 @@ def test_batches_are_cut_for_one_process_alone(smoke_config):
     make(smoke_config, length_multiple=2).training(seed=0).set_state(position)
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"batch_size": 4}, "training.batch_size was 8 and is 4;"),
+        ({"dataset": "online:"}, "training.dataset was 'nsode/smoke' and is 'online:'"),
+    ],
+)
+def test_a_position_is_one_in_its_own_data_only(smoke_config, change, said):
+    batches = make(smoke_config).training(seed=3)
+    next(batches)
+    other = make(smoke_config, **change).training(seed=3)
+    with pytest.raises(ValueError, match="one in other data: ") as error:
+        other.set_state(batches.get_state())
+    assert said in str(error.value) and "init_from" in str(error.value)
+    back = make(smoke_config, "online:").training(seed=3)
+    with pytest.raises(ValueError, match="training.seed was 3 and is 4;"):
+        make(smoke_config, "online:").training(seed=4).set_state(back.get_state())
+    with pytest.raises(ValueError, match="number of processes was 1 and is 2"):
+        make(smoke_config, "online:", processes=2).training(seed=3).set_state(back.get_state())
+
+
+@pytest.mark.parametrize("dataset", ["nsode/smoke", "online:"])
+@pytest.mark.parametrize("length_multiple", [0, 2])
+def test_batches_begin_where_they_are_asked_to(smoke_config, dataset, length_multiple):
+    inputs = make(smoke_config, dataset, length_multiple=length_multiple)
+    expected = list(itertools.islice(inputs.training(seed=3), 24))
+    behind = list(itertools.islice(inputs.training(seed=3, first=8), 16))
+    assert all(same(a, b) for a, b in zip(expected[8:], behind, strict=True))
+
+
 def test_processes_must_divide_a_batch(smoke_config):
     with pytest.raises(ValueError, match="3 processes do not divide a batch of 8"):
         make(smoke_config, processes=3)

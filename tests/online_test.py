@@ -155,15 +155,15 @@ def test_what_cannot_be_drawn_is_refused_at_once(config):
         OnlineBatches(dataclasses.replace(config, split="nowhere"), 0)
 
 
-@pytest.mark.parametrize(
-    "change", [{"seed": 1}, {"batch_size": 4}, {"split": "validation"}, {"bank": "base"}]
-)
-def test_a_position_in_other_data_is_refused(config, change):
-    _, state = take(config, 1)
-    with pytest.raises(ValueError, match="one in other data"):
-        take(dataclasses.replace(config, **change), 1, state=state)
-    with pytest.raises(ValueError, match="in a stored data set"):
-        take(config, 1, state={"next_index": 3})
+def test_fingerprints_are_of_all_that_decides_examples_but_what_has_a_name(config):
+    def fingerprint(**change):
+        return OnlineBatches(dataclasses.replace(config, **change), 0).fingerprint
+
+    named = ({"seed": 1}, {"batch_size": 4}, {"process": 1})
+    assert {fingerprint(**change) for change in named} == {fingerprint()}
+    corruption = dataclasses.replace(config.corruption, noisy_share=0.123)
+    others = ({"split": "validation"}, {"bank": "base"}, {"corruption": corruption})
+    assert len({fingerprint(), *(fingerprint(**change) for change in others)}) == 4
 
 
 def test_processes_draw_other_examples_and_share_their_position(config):
@@ -280,11 +280,11 @@ def test_batches_of_systems_are_a_function_of_the_seed():
     assert not same(expected[0], other[0])
 
 
-def test_positions_tell_systems_apart(config):
-    _, state = take(OF_SYSTEMS, 1)
+def test_fingerprints_tell_systems_apart():
     generation = dataclasses.replace(SYSTEMS.generation, system=SystemConfig(2))
-    with pytest.raises(ValueError, match="one in other data"):
-        take(dataclasses.replace(OF_SYSTEMS, generation=generation), 1, state=state)
+    others = dataclasses.replace(OF_SYSTEMS, generation=generation)
+    ours, theirs = (OnlineBatches(each, 0).fingerprint for each in (OF_SYSTEMS, others))
+    assert ours != theirs
 
 
 def test_a_bank_of_other_systems_is_refused(config):

@@ -9,9 +9,12 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from nsode_jax.dynamics.trajectory import MIN_POINTS
+
+_COVERED = 0.95
+"""Of the time of all points, by those that are kept."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +26,7 @@ class CorruptionConfig:
       min_noise, max_noise: noise level relative to the series' standard
         deviation (additive) or to each value (multiplicative), log-uniform.
       sparse_share: share of the series reduced to few points, at least the fewest
-        that discovery accepts.
+        that discovery accepts, at equal distances or not.
       irregular_share: share of the sparse series whose times are irregular.
       dropped_share: share of the series that lose some of their points at random.
       max_dropped: largest share of its points that such a series loses.
@@ -66,6 +69,24 @@ class CorruptionConfig:
             )
 
 
+def evenly_spaced(available: int, count: int) -> Int[np.ndarray, " kept"]:
+    """Every so-manyth of a number of points, to have at most `count` of them.
+
+    Rounded places of `count` points would be at distances that differ, as those of a series
+    that was measured at equal times do not. So either the last few points are left out, or
+    there are fewer, but no fewer than `MIN_POINTS` if there may be so many.
+
+    Args:
+      available: number of points.
+      count: most to keep, from 2 to `available`.
+    """
+    stride = (available - 1) // (count - 1)
+    fewer = (available - 1) // (stride + 1) + 1
+    if stride * (count - 1) < _COVERED * (available - 1) and fewer >= min(MIN_POINTS, count):
+        stride += 1
+    return np.arange(0, available, stride)[:count]
+
+
 def corrupt(
     t: Float[np.ndarray, " time"],
     y: Float[np.ndarray, "time ..."],
@@ -103,7 +124,7 @@ def corrupt(
         count = min(max(count, MIN_POINTS), available)
         regular = rng.random() >= config.irregular_share
     if regular:
-        index = first + np.round(np.linspace(0, available - 1, count)).astype(int)
+        index = first + evenly_spaced(available, count)
     else:
         index = first + np.sort(rng.choice(available, count, replace=False))
     if rng.random() < config.dropped_share:

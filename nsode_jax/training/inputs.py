@@ -23,7 +23,8 @@ from nsode_jax.data.generate import GenerationConfig
 from nsode_jax.data.online import OnlineBatches, OnlineConfig
 from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.dynamics.corrupt import CorruptionConfig
-from nsode_jax.training.like_length import LikeLength, Positioned
+from nsode_jax.training.like_length import LikeLength
+from nsode_jax.training.stream import Positioned, Stream
 
 ONLINE = "online:"
 """Begins the name of a data set that is drawn as training goes: from the bank of that name,
@@ -78,22 +79,37 @@ class Inputs:
         self._online: list[OnlineBatches] = []
         self._validation: dict[tuple[int, int], list[Example]] = {}
 
-    def training(self, seed: int) -> Positioned:
+    def training(self, seed: int, first: int = 0) -> Stream:
         """Endless batches of the training split.
+
+        Args:
+          seed: of their order, and of what is drawn.
+          first: number of the first one; those before it are left out.
 
         Raises:
           FileNotFoundError: if the data set or the bank is not there.
           ValueError: if it holds too little or is damaged.
         """
+        data: dict[str, str | int] = {
+            "training.dataset": self._dataset,
+            "training.seed": seed,
+            "training.batch_size": self._batch_size,
+        }
         if self._dataset.startswith(ONLINE):
-            batches = self._train_stream(seed)
+            online = self._train_stream(seed)
+            online.set_state({"next_batch": first})
+            data["number of processes"] = self._processes
+            data["generation, corruption, model and bank"] = online.fingerprint
+            batches: Positioned = online
         else:
             batches = iter(self._stored("train", seed, repeat=True))
-        if not self._length_multiple:
-            return batches
-        # Several processes must take steps of one shape: the longest.
-        alone = self._processes == 1
-        return LikeLength(batches, self._length_multiple if alone else self._form.max_length)
+            batches.set_state({"next_index": first})
+        if self._length_multiple:
+            # Several processes must take steps of one shape: the longest.
+            alone = self._processes == 1
+            multiple = self._length_multiple if alone else self._form.max_length
+            batches = LikeLength(batches, multiple)
+        return Stream(batches, data)
 
     def validation(self, seed: int, batches: int) -> Iterator[Example]:
         """The same batches of the validation split every time it is called.

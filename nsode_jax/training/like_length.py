@@ -8,29 +8,19 @@ targets, divided anew, and cut to one of a few shapes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int
 
 from nsode_jax.data.examples import Example
 from nsode_jax.data.vocabulary import PAD
+from nsode_jax.training.stream import Positioned
 
 CHUNK = 8
 """Batches that are sorted together."""
 _TURNS = (0, 4, 2, 6, 1, 5, 3, 7)
 """The order in which they are yielded: short and long ones in turns."""
-
-
-@runtime_checkable
-class Positioned(Protocol):
-    """An endless iterator over batches with a position, which is plain JSON."""
-
-    def __next__(self) -> Example: ...
-
-    def get_state(self) -> dict[str, Any]: ...
-
-    def set_state(self, state: dict[str, Any]) -> None: ...
 
 
 def target_lengths(low: Int[np.ndarray, "batch length"]) -> Int[np.ndarray, " batch"]:
@@ -65,11 +55,7 @@ class LikeLength(Iterator[Example]):
         return {"chunk": self._start, "taken": CHUNK - len(self._left)}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Moves to a position; a chunk that has been begun is drawn again.
-
-        Raises:
-          ValueError: if it is a position in other data.
-        """
+        """Moves to a position; a chunk that has been begun is drawn again."""
         self._batches.set_state(state["chunk"])
         self._left = []
         for _ in range(state["taken"]):

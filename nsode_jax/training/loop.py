@@ -101,13 +101,12 @@ def train_to_end(
     with contextlib.ExitStack() as stack:
         interrupt = stack.enter_context(Interrupt())
         inputs = stack.enter_context(_inputs(sections))
-        data = inputs.training(config.seed)
+        checkpoints = TrainingCheckpoints(workdir / "checkpoints", config.keep_last)
+        stack.callback(checkpoints.close)
+        run = Run.begin(sections, workdir, model, inputs, checkpoints)
         if config.validation_batches:
             # What cannot be validated is refused here, not after hours.
             inputs.validation(config.seed, config.validation_batches)
-        checkpoints = TrainingCheckpoints(workdir / "checkpoints", config.keep_last)
-        stack.callback(checkpoints.close)
-        run = Run.begin(sections, workdir, model, data, checkpoints)
         monitor = Monitor(workdir, config, model_config, run.step, run.record.samples_before)
         stack.callback(monitor.close)
         loop = _Loop(run, inputs, monitor, interrupt, started)

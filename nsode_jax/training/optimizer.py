@@ -30,8 +30,10 @@ def learning_rate(config: TrainingConfig) -> optax.Schedule:
     else:
         schedules.append(optax.constant_schedule(peak))
     if config.decay_steps:
-        schedules.append(optax.linear_schedule(peak, 0.0, config.decay_steps))
-        ends.append(max(config.steps - config.decay_steps, warmup_steps))
+        # Of a branch from a trunk that is young, fewer: at the end the rate is 0.
+        begin = max(config.steps - config.decay_steps, warmup_steps)
+        schedules.append(optax.linear_schedule(peak, 0.0, max(config.steps - begin, 1)))
+        ends.append(begin)
     return optax.join_schedules(schedules, ends)
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import flax.jax_utils
@@ -103,6 +105,22 @@ def _give_up() -> None:
         flush=True,
     )
     os._exit(2)
+
+
+def is_shared(folder: Path) -> bool:
+    """Whether all processes find the same folder under this name, the same answer in each."""
+    if jax.process_count() == 1:
+        return True
+    number = int(multihost_utils.broadcast_one_to_all(np.int32(secrets.randbits(31))))
+    mark = folder / f"shared-{number}"
+    if jax.process_index() == 0:
+        mark.touch()
+    multihost_utils.sync_global_devices("the mark is there")
+    # Gathered, so that nobody goes on before all have looked.
+    seen = bool(np.all(multihost_utils.process_allgather(np.array(mark.exists()))))
+    if jax.process_index() == 0:
+        mark.unlink()
+    return seen
 
 
 def replicate(tree: PyTree) -> PyTree:

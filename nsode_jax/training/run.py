@@ -9,7 +9,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -20,10 +20,11 @@ from nsode_jax.modeling.config import ModelConfig
 from nsode_jax.modeling.pretrained import export
 from nsode_jax.modeling.transformer import Model, Params
 from nsode_jax.training.config import TrainingConfig
-from nsode_jax.training.like_length import Positioned
-from nsode_jax.training.parallel import replicate, unreplicate
+from nsode_jax.training.inputs import Inputs
+from nsode_jax.training.parallel import is_shared, replicate, unreplicate
 from nsode_jax.training.run_config import changes, pretrained_params, write_config
 from nsode_jax.training.step import TrainState, init_state
+from nsode_jax.training.stream import Stream
 from nsode_jax.training.validation import BestValidation
 
 
@@ -61,7 +62,7 @@ class Run:
     sections: Mapping[str, Any]
     workdir: Path
     model: Model
-    data: Positioned
+    data: Stream
     checkpoints: TrainingCheckpoints
     step: int
     state: TrainState
@@ -73,14 +74,27 @@ class Run:
         sections: Mapping[str, Any],
         workdir: Path,
         model: Model,
-        data: Positioned,
+        inputs: Inputs,
         checkpoints: TrainingCheckpoints,
     ) -> Run:
-        """Goes on from the newest checkpoint, if there is one, and writes the config."""
-        step, state, record = _begin(checkpoints, sections, model, data, workdir)
+        """Goes on from the newest checkpoint, if there is one, and writes the config.
+
+        From weights it goes on in the data behind the samples that they have seen.
+
+        Raises:
+          ValueError: if the processes do not share the workdir.
+        """
+        if not is_shared(workdir):
+            raise ValueError(
+                f"the processes do not share the workdir {workdir}: all need the same folder on "
+                "a disk that all of them reach"
+            )
+        begun = _begin(checkpoints, sections, model, inputs, workdir)
         if jax.process_index() == 0:
             write_config(workdir, sections)
-        return cls(sections, workdir, model, data, checkpoints, step, replicate(state), record)
+        state = replicate(begun.state)
+        data, step, record = begun.data, begun.step, begun.record
+        return cls(sections, workdir, model, data, checkpoints, step, state, record)
 
     @property
     def config(self) -> TrainingConfig:
@@ -110,26 +124,35 @@ class Run:
         }
 
 
+class _Begun(NamedTuple):
+    """Where a run goes on from: fields as of `Run`, the state on the host."""
+
+    step: int
+    state: TrainState
+    data: Stream
+    record: RunRecord
+
+
 def _begin(
     checkpoints: TrainingCheckpoints,
     sections: Mapping[str, Any],
     model: Model,
-    data: Positioned,
+    inputs: Inputs,
     workdir: Path,
-) -> tuple[int, TrainState, RunRecord]:
-    """The state to go on from, from the newest checkpoint if there is one."""
+) -> _Begun:
+    """From the newest checkpoint if there is one, from another run, from weights, or afresh."""
     config: TrainingConfig = sections["training"]
-    if (step := checkpoints.latest_step()) is not None:
-        return step, *_go_on(checkpoints, sections, model, data, workdir)
+    if checkpoints.latest_step() is not None:
+        return _go_on(checkpoints, sections, model, inputs, workdir)
     if config.branch_from:
         trunk = Path(config.branch_from)
         others = TrainingCheckpoints(trunk / "checkpoints", read_only=True)
         with contextlib.closing(others):
-            if (step := others.latest_step()) is None:
+            if others.latest_step() is None:
                 raise ValueError(f"branch_from: {trunk} has no checkpoint")
-            state, record = _go_on(others, sections, model, data, trunk)
-        record.best = BestValidation()
-        return step, state, record
+            begun = _go_on(others, sections, model, inputs, trunk)
+        begun.record.best = BestValidation()
+        return begun
     record, params = RunRecord(), None
     if config.init_from:
         vocabulary = Vocabulary.of(sections["generation"].system)
@@ -137,17 +160,19 @@ def _begin(
         record.samples_before = int(card.get("samples_seen", 0))
         if jax.process_index() == 0:
             print(f"starts from the weights {config.init_from}", flush=True)
-    return 0, init_state(model, config, params), record
+    # The data behind those that the weights have seen, if they were trained as this run is.
+    data = inputs.training(config.seed, record.samples_before // config.batch_size)
+    return _Begun(0, init_state(model, config, params), data, record)
 
 
 def _go_on(
     checkpoints: TrainingCheckpoints,
     sections: Mapping[str, Any],
     model: Model,
-    data: Positioned,
+    inputs: Inputs,
     workdir: Path,
-) -> tuple[TrainState, RunRecord]:
-    """The state of the newest checkpoint of a run in a workdir."""
+) -> _Begun:
+    """From the newest checkpoint of a run in a workdir."""
     config: TrainingConfig = sections["training"]
     changed = changes(workdir, sections)
     saved = checkpoints.record()
@@ -161,15 +186,16 @@ def _go_on(
         state = dataclasses.replace(state, average=state.params)
     if state.skipped_in_a_row >= config.max_skipped:  # Another try.
         state = dataclasses.replace(state, skipped_in_a_row=0 * state.skipped_in_a_row)
+    data, step = inputs.training(config.seed), checkpoints.latest_step()
     data.set_state(saved["position"])
     if jax.process_index() == 0:
-        print(f"resumed from step {checkpoints.latest_step()}", flush=True)
+        print(f"resumed from step {step}", flush=True)
         if changed:
             print(f"changed since then: {'; '.join(changed)}", flush=True)
     record = RunRecord(
         BestValidation(**saved["best"]), saved["validation"], saved["samples_before"]
     )
-    return state, record
+    return _Begun(step, state, data, record)
 
 
 def _export(
