@@ -1,8 +1,10 @@
 """Terms, and the few of them that make up an equation."""
 
+import dataclasses
 import itertools
 
 import numpy as np
+import pytest
 from observing import observed
 
 from nsode_jax.dynamics.system import System
@@ -32,6 +34,22 @@ def test_the_search_finds_the_best_of_all_subsets():
             for subset in itertools.combinations(range(6), size)
         ]
         assert found == min(every, key=search.score)
+
+
+@pytest.mark.parametrize("unit", [1e-13, 1e-9, 1e9])
+def test_the_same_terms_are_found_in_all_units(unit):
+    equations = ("0.12 - 0.9*x + 1.1*x**2*y", "0.7 - 1.1*x**2*y")
+    data, _ = observed(System(NAMES), equations, (1.0, 0.6), 0.005)
+    runs = tuple(dataclasses.replace(run, y=unit * run.y) for run in data.runs)
+    other = dataclasses.replace(data, runs=runs)
+    np.testing.assert_allclose(other.state_size, unit * data.state_size)
+    found = []
+    for form in (*component_forms(data), *component_forms(other)):
+        search = SubsetSearch(form, monomials(NAMES, 3), NAMES)
+        search.run(SparseConfig())
+        found.append([search.terms[i] for i in sorted(search.best(1)[0])])
+    assert len(search.terms) == len(monomials(NAMES, 3))
+    assert found[:2] == found[2:]
 
 
 def test_a_saturation_gets_its_threshold():

@@ -140,7 +140,8 @@ class Observations:
         """The largest magnitude of each state, smoothed; not 0."""
         order = self.system.order
         sizes = [np.abs(run.states(run.t, order)).max(axis=1) for run in self.runs]
-        return np.maximum(np.max(sizes, axis=0), 1e-12)
+        largest = np.max(sizes, axis=0)
+        return np.where(largest > 0.0, largest, 1.0)
 
     def resolution(self, run: Run) -> Float[np.ndarray, " states"]:
         """The largest magnitudes of the states, or those below which noise hides a value."""

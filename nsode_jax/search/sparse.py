@@ -22,6 +22,9 @@ from nsode_jax.selection.system_score import equation_score
 
 Subset = frozenset[int]
 
+_ROUNDING = 1e-12
+"""Of the largest effect that a term's values might have: a smaller one is none."""
+
 _DEPENDENT = 1e-9
 """A term of which less than this share is not in the others adds nothing but its noise."""
 
@@ -50,7 +53,8 @@ class SubsetSearch:
         with np.errstate(all="ignore"):
             columns = form.operator @ values
         size = np.linalg.norm(columns, axis=0)
-        known = np.flatnonzero((size > 1e-12) & (size < 1e100))
+        rounding = _ROUNDING * np.linalg.norm(form.operator) * np.abs(values).max(axis=0)
+        known = np.flatnonzero((size > rounding) & (size < 1e100))
         self.terms = [terms[i] for i in known.tolist()]
         self._size, self._columns = size[known], columns[:, known] / size[known]
         exact = float(misfit(1.0, form.count, form.floor))
