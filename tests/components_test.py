@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 from observing import observed
 
-from nsode_jax.dynamics.system import System
+from nsode_jax.dynamics.system import System, integrate
+from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.components import component_forms
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.shooting import fit_system
-from nsode_jax.fitting.trajectory_fitting import FULL
+from nsode_jax.fitting.trajectory_fitting import FULL, NO_FIT
+from nsode_jax.observed.observations import Observations, Run
 from nsode_jax.observed.smoothing import smooth_curves
 
 CASES = [
@@ -44,6 +46,18 @@ def test_along_the_solution_of_a_system_its_laws_leave_the_noise(
     lefts = fit.residuals / data.spread
     for form, law, left in zip(component_forms(data, fit), fit.laws, lefts, strict=True):
         assert form.residual(law) == pytest.approx(left, rel=margin)
+
+
+def test_solutions_are_followed_as_exactly_in_small_units():
+    t, nodes = np.linspace(0.0, 60.0, 120), []
+    for unit in (1.0, 1e-9):
+        equations = f"1.1*x - {0.8 / unit}*x*y", f"{0.6 / unit}*x*y - 0.9*y"
+        laws = [Expression.from_infix(text, ("x", "y")) for text in equations]
+        y = integrate(laws, [1.0 * unit, 1.3 * unit], t, atol=1e-9 * unit)
+        data = Observations(System(("x", "y")), (Run(t, y, np.empty((t.size, 0))),))
+        fit = fit_system(data, laws, (Origin("test"),) * 2, stopping=NO_FIT)
+        nodes.append(component_forms(data, fit)[0].nodes)
+    np.testing.assert_allclose(nodes[1], 1e-9 * nodes[0], rtol=1e-4)
 
 
 def test_exact_data_are_interpolated_and_noisy_ones_smoothed():

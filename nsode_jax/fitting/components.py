@@ -30,6 +30,7 @@ from nsode_jax.observed.regression import Regression
 _ORDER = 3
 """Gauss-Legendre nodes between two observations, of up to `_FEW` points; 2 of more."""
 _FEW = 400
+_TOLERANCE = 1e-9
 
 
 def component_forms(data: Observations, fit: SystemFit | None = None) -> tuple[Regression, ...]:
@@ -95,8 +96,9 @@ def _solution(
     starts = fit.states[number * pieces : (number + 1) * pieces]
     begins = [float(run.t[rows.start]) for rows in run.pieces(pieces)]
     inside = np.split(times, np.searchsorted(times, begins[1:]))
+    atol = _TOLERANCE * data.resolution(run)
     parts = [
-        integrate(equations, start, np.r_[begin, those], run.inputs)[1:]
+        integrate(equations, start, np.r_[begin, those], run.inputs, rtol=_TOLERANCE, atol=atol)[1:]
         for start, begin, those in zip(starts, begins, inside, strict=True)
     ]
     return np.concatenate(parts).T
