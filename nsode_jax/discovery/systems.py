@@ -29,14 +29,10 @@ from nsode_jax.search.population import Draft
 from nsode_jax.search.sources import Restriction
 from nsode_jax.search.sparse import SparseConfig
 from nsode_jax.selection.named_systems import named_system
-from nsode_jax.selection.score import posterior_probabilities
+from nsode_jax.selection.score import DECIDING, posterior_probabilities
+from nsode_jax.selection.system_score import unseen_probability
 
 _RETURNED = 30
-_UNSEEN, _HIDING = 0.1, 0.03
-"""How probable it is in much noise that the right law of a quantity is not among its candidates,
-and the share of the spread from which on noise is much. On textbook systems first laws are then
-right about as often as is stated (`evaluation.system_calibration`)."""
-
 _WITH_UNCERTAINTY = 10
 _PASSES = 4
 """Most searches of noisy data."""
@@ -212,10 +208,8 @@ def as_candidates(
     data: Observations, ranked: Sequence[tuple[SystemFit, float]]
 ) -> tuple[SystemCandidate, ...]:
     """Fits with their scores, best first, as a user sees them."""
-    relative = ranked[0][0].residuals / data.spread
-    squares = [float(left) ** 2 for left in relative]
-    found = math.prod(1 - _UNSEEN * square / (square + _HIDING**2) for square in squares)
-    shares = posterior_probabilities([score for _, score in ranked], 1 - found)
+    unseen = unseen_probability(data, [fit for fit, _ in ranked[:DECIDING]])
+    shares = posterior_probabilities([score for _, score in ranked], unseen)
     candidates = []
     for place, ((fit, score), share) in enumerate(zip(ranked, shares, strict=True)):
         left, spread = fit.residuals**2, data.spread**2

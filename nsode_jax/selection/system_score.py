@@ -18,12 +18,19 @@ from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import UNIT
 from nsode_jax.expressions.prefix import Prefix, subtree_end
 from nsode_jax.expressions.summands import summands
-from nsode_jax.fitting.shooting import SystemFit
+from nsode_jax.fitting.linearized import autocorrelation
+from nsode_jax.fitting.shooting import SystemFit, linearized
 from nsode_jax.fitting.system_problem import Tie
 from nsode_jax.observed.observations import Observations
 from nsode_jax.observed.regression import Regression
 from nsode_jax.selection.named_systems import named_system, system_cost
-from nsode_jax.selection.score import NUMBER_COST, misfit
+from nsode_jax.selection.score import (
+    NUMBER_COST,
+    SYSTEMATIC,
+    UNSEEN_CONTRADICTED,
+    misfit,
+    share_of,
+)
 from nsode_jax.selection.term_prior import TermPrior, coefficients_cost, term_cost
 
 FLOOR = 1e-4
@@ -38,6 +45,12 @@ _PRIOR_WIDTH = 3.0
 
 _ALIKE = 0.25
 """Coefficients whose magnitudes differ by less than this share may be one."""
+
+
+_UNSEEN, _HIDING = 0.1, 0.03
+"""How probable it is in much noise that the right law of a quantity is not among its candidates,
+and the share of the spread from which on noise is much. On textbook systems first laws are then
+right about as often as is stated (`evaluation.system_calibration`)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,6 +120,32 @@ def system_score(data: Observations, fit: SystemFit) -> float:
     total += system_cost(terms, name, len(system.states))
     starts = (fit.segments - 1) * len(data.runs) * len(data.system.states)
     return total + starts * math.log(data.count)
+
+
+def unseen_probability(data: Observations, fits: Sequence[SystemFit]) -> float:
+    """Probability that the right system was not found, from what the best leave over.
+
+    Where even these leave residuals of a quantity that are alike from one observation to the
+    next it is what it is of one quantity whose data contradict its laws.
+
+    Args:
+      data: the runs.
+      fits: the best systems, the first one first.
+    """
+    squares = [float(left) ** 2 for left in fits[0].residuals / data.spread]
+    found = math.prod(1 - _UNSEEN * square / (square + _HIDING**2) for square in squares)
+    contradicted = all(_leaves_a_pattern(data, fit) for fit in fits)
+    return max(1 - found, UNSEEN_CONTRADICTED) if contradicted else 1 - found
+
+
+def _leaves_a_pattern(data: Observations, fit: SystemFit) -> bool:
+    """Whether residuals of a quantity are more than systematic, and alike beyond chance."""
+    ends = np.cumsum([len(run) for run in data.runs])[:-1]
+    return any(
+        one.rms > SYSTEMATIC
+        and share_of(autocorrelation(np.split(one.residual, ends)), data.count) < 1.0
+        for one in linearized(data, fit) or ()
+    )
 
 
 def smallness(data: Observations, law: Expression) -> float:
