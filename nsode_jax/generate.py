@@ -32,8 +32,9 @@ _PROCESSES = flags.DEFINE_integer("processes", None, "Worker processes (default:
 
 def main(argv: list[str]) -> int:
     """Generates the data set or the bank of the config. Returns the exit code."""
-    if len(argv) > 1:
-        raise app.UsageError(f"unexpected argument {argv[1]!r}")
+    if unexpected := [argument for argument in argv[1:] if argument]:
+        print(f"nsode_jax.generate: error: unexpected argument {unexpected[0]!r}", file=sys.stderr)
+        return 2
     logging.set_verbosity(logging.WARNING)
     from nsode_jax.config import from_config_dict
     from nsode_jax.data.progress import StageProgress

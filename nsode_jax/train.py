@@ -73,8 +73,10 @@ def default_workdir() -> str:
 
 def main(argv: list[str]) -> int:
     """Trains the config in the workdir. Returns the exit code."""
-    if len(argv) > 1:
-        raise app.UsageError(f"unexpected argument {argv[1]!r}")
+    # An empty one is a flag of a template that was not set, as in launch/gke_jobset.yaml.
+    if unexpected := [argument for argument in argv[1:] if argument]:
+        print(f"nsode_jax.train: error: unexpected argument {unexpected[0]!r}", file=sys.stderr)
+        return 2
     logging.set_verbosity(logging.WARNING)  # Orbax and TFDS tell every step they take.
     import jax
 

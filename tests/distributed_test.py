@@ -271,3 +271,35 @@ def test_who_waits_in_vain_for_the_others_says_so():
     assert errors.splitlines()[-1] == (
         "nsode_jax.train: error: the other processes have not joined within 3 s"
     )
+
+
+# Whether two processes find the same folder under the names that they were given.
+SHARING = """
+import sys
+from pathlib import Path
+from nsode_jax.training import parallel
+address, number, *folders = sys.argv[1:]
+with parallel.joined_processes(address, 2, int(number)):
+    print([parallel.is_shared(Path(folders[number])) for number in (0, int(number))])
+"""
+
+
+def test_processes_notice_that_they_do_not_share_a_folder(tmp_path):
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder in folders:
+        folder.mkdir()
+    address = f"localhost:{free_port()}"
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", SHARING, address, str(number), *map(str, folders)],
+            cwd=ROOT,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for number in (0, 1)
+    ]
+    outputs = [finish(process, 90) for process in processes]
+    assert all("[True, False]" in output for output in outputs), outputs
+    assert not any(list(folder.iterdir()) for folder in folders)

@@ -91,6 +91,10 @@ def test_a_constant_rate_decays_in_a_line_at_the_end():
     schedule = learning_rate(TrainingConfig(steps=1000, warmup_steps=100, decay_steps=200))
     rates = [float(schedule(step)) for step in (50, 100, 800, 850, 1000, 1001)]
     np.testing.assert_allclose(rates, [5e-5, 1e-4, 1e-4, 7.5e-5, 0.0, 0.0], rtol=1e-5, atol=1e-12)
+    # Of a branch from a young trunk: in the steps that are left.
+    young = learning_rate(TrainingConfig(steps=250, warmup_steps=100, decay_steps=200))
+    rates = [float(young(step)) for step in (100, 175, 250)]
+    np.testing.assert_allclose(rates, [1e-4, 5e-5, 0.0], rtol=1e-5, atol=1e-12)
     # A run that is shorter than its warm-up does not decay.
     short = learning_rate(TrainingConfig(steps=10, warmup_steps=100, decay_steps=200))
     assert float(short(10)) == pytest.approx(1e-5)
@@ -102,6 +106,9 @@ def test_a_constant_rate_decays_in_a_line_at_the_end():
         ({"optimizer": "sgd"}, "optimizer must be 'adamw' or 'muon', got 'sgd'"),
         ({"schedule": "cosine", "decay_steps": 5}, "end a constant schedule, not a cosine one"),
         ({"decay_steps": -1}, "decay_steps must not be negative"),
+        ({"learning_rate": -1e-3}, "learning_rate must not be negative"),
+        ({"adam_b2": 1.5}, "adam_b2 must be at least 0 and below 1"),
+        ({"max_seconds": -1.0}, "max_seconds must not be negative"),
         ({"init_from": "small", "branch_from": "run"}, "init_from, or a run, branch_from"),
     ],
 )

@@ -86,6 +86,10 @@ def test_every_candidate_is_a_law(proposer):
                     pytest.fail(str(error))
 
 
+def test_of_no_trajectories_there_are_no_candidates(proposer):
+    assert proposer.propose([], beams=4, samples=4) == proposer.propose_freely([], beams=4) == []
+
+
 def test_a_batch_is_its_trajectories_alone(proposer):
     together = proposer.propose(SERIES, beams=16)
     for series, candidates in zip(SERIES, together, strict=True):

@@ -36,6 +36,7 @@ def train(*arguments, cwd=ROOT):
         (["--workdir={folder}/file"], "(it is a file); choose another folder with --workdir"),
         (["--config", "README.md"], "the file of --config is no Python"),
         (["--config", "{folder}/file"], "the file of --config has no function get_config()"),
+        (["more"], "nsode_jax.train: error: unexpected argument 'more'"),
         (["--bogus"], "Unknown command line flag 'bogus' (--help lists the flags)"),
     ],
 )

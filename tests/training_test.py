@@ -148,6 +148,10 @@ def test_a_run_starts_from_exported_weights(smoke_run, train, tmp_path):
     _, same, _, new_card = load_pretrained(tmp_path / "weights")
     jax.tree.map(np.testing.assert_array_equal, same, params)
     assert new_card["samples_seen"] == card["samples_seen"] + 8
+    # In the data it goes on behind those that the weights have seen.
+    before = card["samples_seen"] // 8
+    position = TrainingCheckpoints(tmp_path / "checkpoints").record()["position"]
+    assert position["position"] == {"next_index": before + 1}
     # With a checkpoint there, it does not matter any more.
     train(tmp_path, init_from="no-such-weights", steps=2)
 
@@ -343,6 +347,12 @@ def test_exported_weights_are_verified(tmp_path):
         load_pretrained("no-such-weights")
 
 
+def test_a_folder_of_their_name_does_not_hide_shipped_weights(tmp_path, monkeypatch):
+    (tmp_path / "small").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert load_pretrained("small")[3]["samples_seen"] > 0
+
+
 def test_activations_are_a_matter_of_the_device(tmp_path, monkeypatch):
     model = Model(CONFIG.model)
     halved = dataclasses.replace(CONFIG.model, dtype="bfloat16")
@@ -396,6 +406,12 @@ def test_configs_are_locked_and_complete():
     for path in sorted(Path("configs").glob("[a-z]*.py")):
         online = {"base": "online:base", "small": "online:base", "systems": "online:"}
         assert load(path).training.dataset == online.get(path.stem, f"nsode/{path.stem}")
+
+
+@pytest.mark.parametrize("name", ["heads", "patch_size", "layers", "max_length"])
+def test_sizes_of_nothing_are_refused(name):
+    with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
+        dataclasses.replace(CONFIG.model, **{name: 0})
 
 
 def test_config_values_out_of_range_are_refused():

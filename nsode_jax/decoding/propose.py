@@ -148,6 +148,8 @@ class Proposer:
         Raises:
           ValueError: if a series has more quantities than the network reads.
         """
+        if not series:
+            return []
         words, mask, states = self._encoded(series)
         results = []
         if beams:
@@ -176,6 +178,8 @@ class Proposer:
           For each trajectory its finished beams as written: repetitions stay, and None
           stands for a beam that is not one complete formula.
         """
+        if not trajectories:
+            return []
         encoded = self._encoded([(x.t, x.y) for x in trajectories])
         result = jax.device_get(self._beams(*encoded, beams, constrained=False))
         written = (self._written(result, row) for row in range(len(trajectories)))

@@ -44,6 +44,19 @@ class ModelConfig:
     remat: bool = False
 
     def __post_init__(self):
+        for name in (
+            "num_points",
+            "patch_size",
+            "max_length",
+            "layers",
+            "heads",
+            "width",
+            "hidden_width",
+            "vocabulary_size",
+            "num_states",
+        ):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.num_points % self.patch_size:
             raise ValueError(
                 f"patch_size {self.patch_size} does not divide num_points {self.num_points}"

@@ -87,7 +87,8 @@ def load_pretrained(
       WeightsError: if they are missing, damaged, or of another schema version.
     """
     folder = Path(name_or_path)
-    if not folder.is_dir():
+    # Not any folder: one with the name of shipped weights may be something else.
+    if not (folder / "model.json").is_file():
         folder = SHIPPED_WEIGHTS / str(name_or_path)
     if not (folder / "model.json").is_file():
         shipped = sorted(p.parent.name for p in SHIPPED_WEIGHTS.glob("*/model.json"))

@@ -94,8 +94,9 @@ class TrainingConfig:
             raise ValueError(
                 "a run starts from weights, init_from, or a run, branch_from: not both"
             )
-        if not 0 <= self.ema_decay < 1:
-            raise ValueError(f"ema_decay must be at least 0 and below 1, got {self.ema_decay}")
+        for name in ("ema_decay", "adam_b2"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 0 and below 1, got {getattr(self, name)}")
         for name in (
             "steps",
             "batch_size",
@@ -109,13 +110,17 @@ class TrainingConfig:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         for name in (
+            "data_workers",
             "length_multiple",
+            "learning_rate",
             "warmup_steps",
             "decay_steps",
             "clip_norm",
+            "weight_decay",
             "max_gradient_norm",
             "validation_batches",
             "patience",
+            "max_seconds",
         ):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
