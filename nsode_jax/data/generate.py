@@ -64,7 +64,7 @@ class GenerationConfig:
       known_test_skeletons: whether the skeletons that the test sets `iv` and
         `constants` presume known are among the first ones drawn.
       validation_share: share of the skeletons, by hash, that make the validation
-        split.
+        split. One with other signs of its constants may be in the training.
       fresh_law_share: share of the equations drawn as training goes that are fresh laws
         (`sampling.sample_law`), as frequent as in the prior, instead of skeletons of a
         bank. These are then the paper's trees alone: they have at most
