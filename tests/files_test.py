@@ -1,6 +1,7 @@
 """Files that are no text, standard input and the clipboard."""
 
 import builtins
+import datetime
 import io
 import sys
 import zipfile
@@ -44,6 +45,29 @@ def test_spreadsheets(tmp_path, suffix):
     np.testing.assert_array_equal(trajectory.t, T)
     np.testing.assert_array_equal(trajectory.y, Y)
     assert names == ("day [days since 2020-03-01]", "mass") and "'more'" in notes[0]
+
+
+@pytest.mark.parametrize("form", ["h:mm:ss", "hh:mm", "[h]:mm:ss"])
+@pytest.mark.parametrize("first", [18, 30, 1400])
+def test_clock_times_of_more_than_a_day(tmp_path, form, first):
+    """openpyxl makes dates in 1900 of what is formatted as h:mm and is 24 h or more."""
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["time", "mass"])
+    for t, y in zip(T, Y):
+        book.active.append([(first + t) / 24, y])
+        book.active.cell(book.active.max_row, 1).number_format = form
+    book.save(tmp_path / "data.xlsx")
+    trajectory, _, names = read_table(tmp_path / "data.xlsx")
+    unit = 24 if "days" in names[0] else 1
+    np.testing.assert_allclose(trajectory.t * unit, first + T, rtol=1e-6)
+
+
+def test_dates_from_1900_on_are_dates(tmp_path):
+    pytest.importorskip("openpyxl")
+    dates = [datetime.datetime(1900 + i, 1, 1) for i in range(12)]
+    pd.DataFrame({"day": dates, "y": Y}).to_excel(tmp_path / "a.xlsx", index=False)
+    assert read_table(tmp_path / "a.xlsx")[2][0] == "day [years since 1900-01-01]"
 
 
 def test_numbers_of_a_spreadsheet_keep_their_digits(tmp_path):

@@ -54,7 +54,7 @@ _DATE = (
 _PLAIN = r"[-+]?((\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?|inf(inity)?)"
 _FORMS = {
     kind: re.compile(text, re.ASCII | re.IGNORECASE)
-    for kind, text in (("number", _PLAIN), ("date", _DATE), ("clock", _CLOCK))
+    for kind, text in (("number", _PLAIN), ("date", _DATE), ("clock", rf"[-\u2212]?{_CLOCK}"))
 }
 DATA = ("number", "date", "clock")
 _DIGITS = str.maketrans(_EXPONENTS, "0123456789-")

@@ -7,6 +7,7 @@ each month. What can still be read in two ways is refused.
 
 from __future__ import annotations
 
+import datetime
 import re
 import warnings
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from nsode_jax.dynamics.trajectory import TrajectoryError, count
 from nsode_jax.tables.sheet import Sheet
@@ -35,6 +36,15 @@ _NAMED = re.compile(
 _DIGITS = {6: ("%Y%m", "%y%m%d"), 8: ("%Y%m%d", "%d%m%Y", "%m%d%Y")}
 _LONG_DIGITS = {12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 _FEWEST = 3  # Numbers that are dates.
+_MIDNIGHT = re.compile(r"(?<=\D)24:00(?![\d:]*[1-9])")
+_NO_DATE = re.compile(r"\D*$|\d+:[\d:., apm]*$", re.IGNORECASE)  # pandas makes it one of today.
+_FIRST = np.datetime64("1000-01-01")  # And years from 1 on of other words with digits.
+_DAYS = "(?:1[3-9]|2[0-9]|3[01])"
+_CONTRARY = {
+    MONTH_FIRST: re.compile(rf"{_DAYS}[-/. ]\d{{1,2}}[-/. ]\d"),
+    DAY_FIRST: re.compile(rf"\d{{1,2}}[-/. ]{_DAYS}[-/. ]\d"),
+}
+_SHORT_YEAR = re.compile(r"\d{1,2}[-/. ](?:\d{1,2}|[a-z]{3,9}\.?,?)[-/. ]\d\d(?!\d)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -45,13 +55,31 @@ class Way:
     how: Mapping[str, Any]
 
     def read(self, cells: pd.Series) -> np.ndarray:
-        """Dates as datetime64 in UTC, NaT where the cell is none."""
+        """Dates as datetime64 in UTC, NaT where the cell is none, or is written otherwise."""
         import pandas as pd
 
+        late = cells.str.contains(_MIDNIGHT).eq(True).to_numpy()
+        written = cells.str.replace(_MIDNIGHT, "00:00", regex=True) if late.any() else cells
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # pandas tells that it guesses cell by cell.
-            dates = pd.to_datetime(cells, errors="coerce", utc=True, **self.how)
-        return without_zone(dates)
+            dates = pd.to_datetime(written, errors="coerce", utc=True, **self.how)
+        dates = without_zone(dates) + late * np.timedelta64(1, "D")
+        none = cells.str.match(_NO_DATE).eq(True).to_numpy() | self.contradicts(cells)
+        none |= dates < _FIRST
+        dates[none] = np.datetime64("NaT")
+        return _in_one_century(dates, self.has_short_years(cells))
+
+    def contradicts(self, cells: pd.Series) -> Bool[np.ndarray, " row"]:
+        """Where the month would be none: pandas reads 13/02/2020 day first, whatever it is told."""
+        if self.name not in ORDERS:
+            return np.zeros(len(cells), bool)
+        return cells.str.match(_CONTRARY[self.name]).eq(True).to_numpy()
+
+    def has_short_years(self, cells: pd.Series) -> Bool[np.ndarray, " row"]:
+        """Where the year has two digits."""
+        if "format" in self.how and "%" in self.how["format"]:
+            return cells.notna().to_numpy() & ("%y" in self.how["format"])
+        return cells.str.match(_SHORT_YEAR).eq(True).to_numpy()
 
 
 _ISO = Way("year-month-day", {"format": "ISO8601"})
@@ -77,8 +105,14 @@ def read_dates(
       The dates, the way in which they were read, and notes.
 
     Raises:
-      TrajectoryError: if they can be read in two ways.
+      TrajectoryError: if they can be read in two ways, or contradict the user.
     """
+    if order is not None and (contrary := Way(order, {}).contradicts(text)).any():
+        row = int(np.argmax(contrary))
+        raise TrajectoryError(
+            f"{sheet.cell(row, column)!r} in {sheet.place(row)} of column {sheet.label(column)} "
+            f"cannot be {order} (--dates {order}); leave the option out, or give the other one."
+        )
     ways = _ways(text, order)
     some = text.iloc[:: max(1, len(text) // _SAMPLE)]
     merits = [(int(np.isnat(way.read(some)).sum()), rank) for rank, way in ways]
@@ -86,6 +120,7 @@ def read_dates(
         (way, way.read(text)) for (_, way), merit in zip(ways, merits) if merit == min(merits)
     ]
     way, dates, notes = _decide(sheet, column, text, readings)
+    notes += _note_on_years(dates[way.has_short_years(text)])
     return dates, way, [*_notes_on_zones(text), *notes]
 
 
@@ -165,6 +200,32 @@ def _is_regular(dates: np.ndarray) -> bool:
     return bool(steps.size and (steps == steps[0]).all())
 
 
+def _in_one_century(dates: np.ndarray, short: Bool[np.ndarray, " row"]) -> np.ndarray:
+    """Dates whose years of two digits lie as close together as they can, in the latest
+    century in which the first of them is not in the future."""
+    rows = np.flatnonzero(short & ~np.isnat(dates))
+    if not rows.size:
+        return dates
+    months = dates[rows].astype("datetime64[M]")
+    years = months.astype("datetime64[Y]").astype(int) + 1970
+    digits = np.unique(years % 100)
+    gaps = np.diff(digits, append=digits[0] + 100)
+    first = int(np.roll(digits, -1)[np.argmax(gaps)])
+    first += (datetime.date.today().year - first) // 100 * 100
+    moved = months + 12 * (first + (years - first) % 100 - years)
+    dates = dates.copy()
+    dates[rows] += moved.astype(dates.dtype) - months.astype(dates.dtype)
+    return dates
+
+
+def _note_on_years(dates: np.ndarray) -> list[str]:
+    known = dates[~np.isnat(dates)]
+    if not known.size:
+        return []
+    years = [np.datetime_as_string(date, unit="Y") for date in (known.min(), known.max())]
+    return [f"Years of two digits were read as {' to '.join(dict.fromkeys(years))}."]
+
+
 def _notes_on_zones(text: pd.Series) -> list[str]:
     clock, zone = r":\d\d(?:[.,]\d+)? ?", r"(?:Z|UTC|[+-]\d\d(?::?\d\d)?)$"
     if not text.str.contains(clock + zone, na=False).any():
@@ -208,17 +269,23 @@ def dates_of_numbers(
         unit = ("seconds", "milliseconds", "microseconds", "nanoseconds")[power]
         exact = np.where(np.isnan(values), 0, values).astype(np.int64)
         if sheet.cells(column).dtype.kind in "iu":
-            exact = sheet.cells(column).to_numpy(np.int64)
+            exact = sheet.cells(column).to_numpy(np.int64, na_value=0)
         times = exact.astype(f"datetime64[{('s', 'ms', 'us', 'ns')[power]}]")
         times[np.isnan(values)] = np.datetime64("NaT")
         return times, [f"Column {label} was read as {unit} since 1970 (UTC)."]
     formats = _formats(values[np.isfinite(values)], sheet.names[column])
     names = {"%d%m%Y": DAY_FIRST, "%m%d%Y": MONTH_FIRST}
     ways = [Way(names.get(form, _name(form)), {"format": form}) for form in formats]
+    if order is not None and {way.name for way in ways} == set(ORDERS) - {order}:
+        raise TrajectoryError(
+            f"The numbers in column {label} cannot be dates that are {order} (--dates {order}); "
+            "leave the option out, or give the other one."
+        )
     ways = [way for way in ways if way.name == order] or ways
     text = _padded(values, max(map(_width, formats)))
     way, dates, notes = _decide(sheet, column, text, [(way, way.read(text)) for way in ways])
     written = _name(str(way.how["format"]))
+    notes += _note_on_years(dates[way.has_short_years(text)])
     return dates, [f"The numbers in column {label} were read as dates ({written}).", *notes]
 
 

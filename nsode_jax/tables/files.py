@@ -45,6 +45,7 @@ _FRAMES = {
     ".hdf": ("HDF5", "h5py"),
 }
 _ARCHIVE = b"PK\x03\x04"
+_CLOCKS_FROM, _AFTER_CLOCKS = datetime.datetime(1899, 12, 31), datetime.datetime(1900, 3, 1)
 _FEWEST = 3  # Numbers of a column of a sheet that holds data.
 _MAGIC = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"\x89HDF\r\n\x1a\n": ".h5"}
 
@@ -267,10 +268,26 @@ def _has_numbers(frame: pd.DataFrame) -> bool:
 def _as_csv(frame: pd.DataFrame) -> str:
     """The cells as text, numbers with all their digits."""
     out = io.StringIO()
+    columns = [_with_long_clocks(frame[column].tolist()) for column in frame.columns]
     writer = csv.writer(out, lineterminator="\n")
-    for row in frame.itertuples(index=False):
+    for row in zip(*columns, strict=True):
         writer.writerow([_cell_text(cell) for cell in row])
     return out.getvalue()
+
+
+def _with_long_clocks(cells: list[object]) -> list[object]:
+    """Cells of a column, with clock times beyond 24 h as what they are.
+
+    A cell formatted as h:mm holds days since 1899-12-31, and comes as a date from 1 on. A
+    column of nothing later holds no dates.
+    """
+    late = [cell for cell in cells if isinstance(cell, datetime.datetime) and cell == cell]
+    if not late or max(late) >= _AFTER_CLOCKS:
+        return cells
+    return [
+        cell - _CLOCKS_FROM if isinstance(cell, datetime.datetime) and cell == cell else cell
+        for cell in cells
+    ]
 
 
 def _cell_text(cell: object) -> str:

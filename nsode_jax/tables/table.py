@@ -16,6 +16,7 @@ from nsode_jax.dynamics.trajectory import (
     TrajectoryError,
     count,
 )
+from nsode_jax.tables.clocks import refuse_numbers_of_clocks
 from nsode_jax.tables.columns import Choice, choose_columns
 from nsode_jax.tables.errors import error_columns, read_errors
 from nsode_jax.tables.files import Source, open_table
@@ -34,7 +35,7 @@ from nsode_jax.tables.runs import (
 from nsode_jax.tables.separators import Convention
 from nsode_jax.tables.sheet import Sheet
 from nsode_jax.tables.time_column import refuse_unreadable_times, refuse_unsteady_times
-from nsode_jax.tables.times import are_dates, read_times, refuse_hours_and_minutes
+from nsode_jax.tables.times import are_dates, as_number, read_times
 
 if TYPE_CHECKING:
     import pandas as pd  # Slow to import, see `sheet`.
@@ -150,10 +151,9 @@ def read_measurements(
     ]
     errors = read_errors(sheet, sigma, taken, values, convention)
     if sigma is None and (known := errors_of(sheet, choice.values)):
-        names = ", ".join(map(sheet.label, known))
-        notes.append(
-            f"Column {names} seems to hold errors of measurement: --sigma {sheet.option(*known)}."
-        )
+        names, option = ", ".join(map(sheet.label, known)), sheet.option(*known)
+        how = "give it a name of its own" if option.isdigit() else f"--sigma {option}"
+        notes.append(f"Column {names} seems to hold errors of measurement: {how}.")
     notes += [*sheet.notes, *choice.notes, *t.notes, *(n for y in values for n in y.notes)]
     if series is None:
         _require_one(sheet, choice, t, values[0], time is None, value is None)
@@ -166,8 +166,6 @@ def read_measurements(
             f"--time {other + 1} --value {column + 1}."
         )
     rows = _rows_of_series(sheet, choice.series, restart, t)
-    if time is None:
-        refuse_unsteady_times(sheet, choice.time, t.values, rows.values())
     parts = [
         Part(label, column, y, which, error)
         for column, y, error in zip(choice.values, values, errors, strict=True)
@@ -177,6 +175,7 @@ def read_measurements(
         parts = [part.named(sheet.names[part.column] or str(part.column + 1)) for part in parts]
     fewest_each = _FEWEST_OF_SEVERAL if len(parts) > 1 else fewest
     read = _read_parts(sheet, choice, t, parts, window, fewest_each)
+    refuse_unsteady_times(sheet, choice.time, t.values, rows.values(), time is not None)
     trajectories = tuple(trajectory for trajectory, _, _ in read)
     total = sum(map(len, trajectories))
     if total < fewest:
@@ -198,41 +197,27 @@ def _read_times(
 ) -> tuple[Numbers, str, tuple[float, float]]:
     """The times, their name with the unit, and the window."""
     name = sheet.names[column] or "t"
-    numbers = [np.nan if bound is None else _as_number(bound) for bound in bounds]
     if sheet.kind(column) != "number" or are_dates(sheet, column):
-        as_written = [
-            b if x is None or sheet.has(column, x) else None for b, x in zip(bounds, numbers)
-        ]
-        readings = [read_times(sheet, column, one, convention.dates) for one in as_written]
+        readings = [read_times(sheet, column, bound, convention.dates) for bound in bounds]
         known, unit, _ = readings[0]
-        places = [
-            place if number is None or text is not None else number
-            for number, text, (_, _, place) in zip(numbers, as_written, readings)
-        ]
+        places = [place for _, _, place in readings]
         name = f"{name} [{unit}]"
     else:
         known = read_numbers(sheet, column, convention)
-        refuse_hours_and_minutes(sheet, column, known.values)
-        for option, bound, number in zip(("--from", "--to"), bounds, numbers):
-            if number is None:
+        refuse_numbers_of_clocks(sheet, column, known.values)
+        places = [np.nan if bound is None else as_number(bound) for bound in bounds]
+        for option, bound, place in zip(("--from", "--to"), bounds, places):
+            if place is None:
                 raise TrajectoryError(
                     f"The window ({option} {bound!r}) must be in numbers such as 8.5, as the times "
                     f"in column {sheet.label(column)} are."
                 )
-        places = [number for number in numbers if number is not None]
         name = f"{name} [{known.unit}]" if known.unit else name
     low = -np.inf if np.isnan(places[0]) else places[0]
     high = np.inf if np.isnan(places[1]) else places[1]
     if low > high:
         raise TrajectoryError(f"The window ends (--to {bounds[1]}) before it begins ({bounds[0]}).")
     return known, name, (low, high)
-
-
-def _as_number(bound: str) -> float | None:
-    try:
-        return float(bound)
-    except ValueError:
-        return None
 
 
 def _value_name(sheet: Sheet, columns: Sequence[int], values: Numbers) -> str:

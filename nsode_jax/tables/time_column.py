@@ -172,33 +172,49 @@ def refuse_unsteady_times(
     column: int,
     t: Float[np.ndarray, " row"],
     series: Iterable[Bool[np.ndarray, " row"]],
+    named: bool,
 ) -> None:
-    """Refuses what goes up and down, where nothing but its place says that it is the time.
+    """Refuses clocks that go back, and what goes up and down where nothing but its place says
+    that it is the time.
 
     Args:
       sheet: the table.
       column: what was taken as the time.
       t: its numbers.
       series: the rows of each series.
+      named: whether the user named the column.
 
     Raises:
       TrajectoryError: naming the column, and another one that may be meant.
     """
-    if _is_told(sheet, column):
+    is_clock = sheet.kind(column) == "clock" and sheet.cells(column).dtype.kind != "m"
+    is_clock = is_clock and sheet.text(column).str.contains(":", regex=False).any()
+    if not is_clock and (named or _is_told(sheet, column)):
         return
-    for rows in series:
-        known = np.flatnonzero(rows & np.isfinite(t))
-        steps = np.diff(t[known])
-        if (steps >= 0).all() or (steps <= 0).all():
-            continue
-        turn = int(known[1 + np.argmax(np.sign(steps) == -np.sign(steps[steps != 0][0]))])
-        steady = [c for c in sheet.frame.columns if c != column and goes_one_way(sheet, c)]
-        other = f"--time {sheet.option(steady[0])}, which goes one way, or " if steady else ""
+    turn = next((turn for rows in series if (turn := _turn(t, rows)) is not None), None)
+    if turn is None:
+        return
+    label, place = sheet.label(column), sheet.place(turn)
+    if is_clock:
         raise TrajectoryError(
-            f"Column {sheet.label(column)}, taken as the time, goes up and down (first in "
-            f"{sheet.place(turn)}); choose the column of times: {other}--time "
-            f"{sheet.option(column)} if it is that one."
+            f"The clock times in column {label} go up and down (first in {place}, "
+            f"{sheet.cell(turn, column)!r}); write times that count on, such as 13:00 after 12:30 "
+            "and 25:00 after 24:00, or dates with them."
         )
+    steady = [c for c in sheet.frame.columns if c != column and goes_one_way(sheet, c)]
+    other = f"--time {sheet.option(steady[0])}, which goes one way, or " if steady else ""
+    raise TrajectoryError(
+        f"Column {label}, taken as the time, goes up and down (first in {place}); choose the "
+        f"column of times: {other}--time {sheet.option(column)} if it is that one."
+    )
+
+
+def _turn(t: Float[np.ndarray, " row"], rows: Bool[np.ndarray, " row"]) -> int | None:
+    """The first of these rows whose time goes against the times before it."""
+    known = np.flatnonzero(rows & np.isfinite(t))
+    signs = np.sign(np.diff(t[known]))
+    against = np.flatnonzero(signs * signs[np.argmax(signs != 0)] < 0) if signs.size else signs
+    return int(known[against[0] + 1]) if against.size else None
 
 
 def _is_told(sheet: Sheet, column: int) -> bool:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nsode_jax.dynamics.trajectory import TrajectoryError, count, elapsed
-from nsode_jax.tables.cells import SPAN
-from nsode_jax.tables.dates import Way, are_dates, dates_of_numbers, read_dates, without_zone
+from nsode_jax.dynamics.trajectory import TrajectoryError, elapsed
+from nsode_jax.tables.clocks import PASSED, to_durations
+from nsode_jax.tables.dates import (
+    DAY_FIRST,
+    MONTH_FIRST,
+    ORDERS,
+    Way,
+    are_dates,
+    dates_of_numbers,
+    read_dates,
+    without_zone,
+)
 from nsode_jax.tables.names import part_of_time
 from nsode_jax.tables.numbers import Numbers
 from nsode_jax.tables.sheet import Sheet, as_text
@@ -19,9 +27,6 @@ from nsode_jax.tables.sheet import Sheet, as_text
 if TYPE_CHECKING:
     import pandas as pd  # Slow to import, see `sheet`.
 
-_MINUTES = re.compile(r"(^|[^a-z])(min(ute)?s?|m+:ss)([^a-z]|$)", re.IGNORECASE)
-_HOURS = re.compile(r"(^|[^a-z])(h|hrs?|hours?|h+:mm)([^a-z]|$)", re.IGNORECASE)
-_HALF_OF_DAY = r"\s*[ap]\.?m\.?$"
 _DAY = 3  # The place of days among the parts of time.
 
 _Moment = Callable[[str], np.ndarray]
@@ -36,7 +41,7 @@ def read_times(
     Args:
       sheet: the sheet.
       column: of dates, clock times, or numbers that are dates (`are_dates`).
-      bound: a date or clock time in the user's words.
+      bound: a date or clock time in the user's words, or a number of the unit that they have.
       order: what stands first in dates such as 01/03/2020, "day-first" or "month-first", if
         the user says so.
 
@@ -58,7 +63,21 @@ def read_times(
     ]
     none = np.zeros(len(cells), bool)
     known = Numbers(numbers, unreadable, none, none, np.full(len(cells), np.nan), "", tuple(notes))
-    return known, unit, np.nan if bound is None else _place(bound, times, numbers, moment)
+    if bound is None:
+        return known, unit, np.nan
+    number, is_date = as_number(bound), what == "dates" and re.fullmatch(r"\d{8}", bound)
+    if number is None or is_date or sheet.has(column, number):
+        return known, unit, _place(bound, times, numbers, moment)
+    _refuse_year(bound, times, unit)
+    return known, unit, number
+
+
+def as_number(bound: str) -> float | None:
+    """A bound that is a number; None for another."""
+    try:
+        return float(bound)
+    except ValueError:
+        return None
 
 
 def _read(
@@ -68,28 +87,32 @@ def _read(
 
     kind, cells = sheet.kind(column), sheet.cells(column)
     readable = np.zeros(len(cells), bool)
-    if cells.dtype.kind == "M":
-        return without_zone(cells), readable, [], _as_date
     if cells.dtype.kind == "m":
         return cells.to_numpy(), readable, [], _as_duration("")
+    if cells.dtype.kind == "M":
+        times, notes = _with_clock(sheet, column, without_zone(cells), [])
+        return times, readable, notes, _as_date(order)
     if kind == "number":
-        times, notes = dates_of_numbers(sheet, column, order)
-        return times, readable, notes, _as_number_or_date(cells, times)
+        days, notes = dates_of_numbers(sheet, column, order)
+        times, notes = _with_clock(sheet, column, days, notes)
+        return times, readable, notes, _as_number_or_date(cells, days, order)
     text, notes = as_text(cells), []
     if kind == "clock":
-        times, notes = _to_durations(text, sheet.names[column])
+        times, notes = to_durations(text, sheet.names[column])
         if (days := _days_beside(sheet, column)) is not None:
-            times = _to_durations(text, sheet.names[column], False)[0] + days
-            notes = [note for note in notes if "midnight" not in note]
+            times = to_durations(text, sheet.names[column], False)[0] + days
+            notes = [note for note in notes if not note.startswith(PASSED)]
             notes.append("The days in the column beside the clock times were added.")
-        moment = _as_duration(sheet.names[column], times)
+        counted = any(note.startswith(PASSED) for note in notes)
+        moment = _as_duration(sheet.names[column], times, counted)
     else:
-        if (clock := _clock_beside(sheet, column)) is not None:
+        clock = _clock_beside(sheet, column)
+        if clock is not None and not text.str.contains(":", regex=False).any():
             notes.append(f"The clock times in column {sheet.label(clock)} were added.")
             text += " " + as_text(sheet.cells(clock))
         times, way, remarks = read_dates(sheet, column, text, order)
         notes += remarks
-        moment = _as_dates_of(way, text)
+        moment = _as_dates_of(way, text, order)
     return times, text.notna().to_numpy() & np.isnat(times), notes, moment
 
 
@@ -104,6 +127,8 @@ def _place(bound: str, times: np.ndarray, numbers: np.ndarray, moment: _Moment) 
         at = moment(bound)[0]
         if np.isnat(at):
             raise ValueError
+    except TrajectoryError:
+        raise
     except (ValueError, OverflowError):
         raise TrajectoryError(
             f"{bound!r} is neither a number nor a time such as those of the file."
@@ -112,70 +137,92 @@ def _place(bound: str, times: np.ndarray, numbers: np.ndarray, moment: _Moment) 
     return float(numbers[first] + share * (numbers[last] - numbers[first]))
 
 
-def _as_date(bound: str) -> np.ndarray:
+def _refuse_year(bound: str, times: np.ndarray, unit: str) -> None:
+    """Refuses 2017 where it may be a year, and a number of days since the first date."""
+    known = times[~np.isnat(times)]
+    if known.dtype.kind != "M" or not re.fullmatch(r"\d{4}", bound):
+        return
+    first, last = (int(str(date)[:4]) for date in (known.min(), known.max()))
+    if first <= int(bound) <= last + 1:
+        raise TrajectoryError(
+            f"{bound!r} may be a year, or a number ({unit}); write a date such as {bound}-01-01, "
+            f"or {bound}.0 for the number."
+        )
+
+
+def _as_date(order: str | None) -> _Moment:
+    """A date in any form.
+
+    Raises:
+      TrajectoryError: if it can be read in two ways, and the user does not say in which.
+    """
     import pandas as pd
 
-    return without_zone(pd.Series(pd.to_datetime([bound], utc=True)))
+    def moment(bound: str) -> np.ndarray:
+        orders = ORDERS if order is None else (order,)
+        if re.match(r"\d{4}", bound):  # Nobody writes days behind a year.
+            orders = (MONTH_FIRST,)
+        ways = [Way(name, {"dayfirst": name == DAY_FIRST}) for name in orders]
+        readings = [(way.name, way.read(pd.Series([bound]))) for way in ways]
+        known = [(name, date) for name, date in readings if not np.isnat(date[0])]
+        if any(date[0] != known[0][1][0] for _, date in known):
+            told = " or ".join(f"{str(date[0])[:10]} (--dates {name})" for name, date in known)
+            raise TrajectoryError(
+                f"{bound!r} can be read in two ways: {told}; choose one, or write it as "
+                "year-month-day."
+            )
+        return (known or readings)[0][1]
+
+    return moment
 
 
-def _as_dates_of(way: Way, text: pd.Series) -> _Moment:
+def _as_dates_of(way: Way, text: pd.Series, order: str | None) -> _Moment:
     """A date as the file writes them, or as year-month-day."""
     import pandas as pd
 
     def moment(bound: str) -> np.ndarray:
         if re.match(r"\d{4}-\d", bound):
-            return _as_date(bound)
-        # The first date tells pandas how all are written.
-        return way.read(pd.Series([text.dropna().iloc[0], bound]))[1:]
+            return _as_date(order)(bound)
+        # The others tell pandas how it is written, and of which century it is.
+        return way.read(pd.concat([text.dropna(), pd.Series([bound])]))[-1:]
 
     return moment
 
 
-def _as_number_or_date(cells: pd.Series, times: np.ndarray) -> _Moment:
+def _as_number_or_date(cells: pd.Series, times: np.ndarray, order: str | None) -> _Moment:
     """Numbers that are dates may be given as such, or as dates."""
 
     def moment(bound: str) -> np.ndarray:
         values = cells.to_numpy(np.float64, na_value=np.nan)
         found = np.flatnonzero(values == float(bound)) if re.fullmatch(r"\d+", bound) else []
-        return times[found[:1]] if len(found) else _as_date(bound)
+        return times[found[:1]] if len(found) else _as_date(order)(bound)
 
     return moment
 
 
-def _as_duration(name: str, times: np.ndarray | None = None) -> _Moment:
-    """A clock time; one before the first time is of the next day, if midnight was passed."""
+def _as_duration(name: str, times: np.ndarray | None = None, counted: bool = False) -> _Moment:
+    """A clock time; one before the first time is of the next day, if midnight was passed.
+
+    Raises:
+      TrajectoryError: for one before the first time of a clock that began anew at noon.
+    """
     import pandas as pd
 
     def moment(bound: str) -> np.ndarray:
-        at = _to_durations(pd.Series([bound]), name)[0]
+        at = to_durations(pd.Series([bound]), name)[0]
         day = np.timedelta64(1, "D")
-        if times is not None and at[0] < np.nanmin(times) and np.nanmax(times) >= day:
+        if times is None or not at[0] < np.nanmin(times):
+            return at
+        if np.nanmax(times) >= day:
             return at + day
+        if counted:
+            raise TrajectoryError(
+                f"{bound!r} is before the first time; write one that counts on, as 13:30 for the "
+                "1:30 that follows 12:30."
+            )
         return at
 
     return moment
-
-
-def refuse_hours_and_minutes(sheet: Sheet, column: int, t: np.ndarray) -> None:
-    """Refuses 845, 900, 915: times of the day without their colon, whose steps are even only so.
-
-    Raises:
-      TrajectoryError: naming a cell.
-    """
-    known = t[np.isfinite(t)]
-    whole = (
-        known.size > 2
-        and (known == np.round(known)).all()
-        and ((0 <= known) & (known < 2400)).all()
-    )
-    if not whole or (known % 100 >= 60).any():
-        return
-    minutes = known // 100 * 60 + known % 100
-    if np.ptp(np.diff(known)) > 0 and np.ptp(np.diff(minutes)) == 0:
-        raise TrajectoryError(
-            f"The times in column {sheet.label(column)} seem to be hours and minutes without a "
-            f"colon ({sheet.cell(0, column)} and so on); write them as 8:45, or count the minutes."
-        )
 
 
 # --- columns that belong together ----------------------------------------------------
@@ -186,85 +233,33 @@ def _beside(sheet: Sheet, column: int) -> list[int]:
 
 
 def _clock_beside(sheet: Sheet, column: int) -> int | None:
-    """The column beside dates that has their time of the day."""
-    if sheet.cells(column).astype("str").str.contains(":", regex=False).any():
-        return None
+    """The column beside dates that may have their time of the day."""
     return next((c for c in _beside(sheet, column) if sheet.kind(c) == "clock"), None)
 
 
+def _with_clock(
+    sheet: Sheet, column: int, dates: np.ndarray, notes: list[str]
+) -> tuple[np.ndarray, list[str]]:
+    """Dates that are whole days with the time of the day in the column beside them, and notes."""
+    clock, known = _clock_beside(sheet, column), dates[~np.isnat(dates)]
+    if clock is None or (known != known.astype("datetime64[D]")).any():
+        return dates, notes
+    times, _ = to_durations(as_text(sheet.cells(clock)), sheet.names[clock], False)
+    return dates + times, [*notes, f"The clock times in column {sheet.label(clock)} were added."]
+
+
 def _days_beside(sheet: Sheet, column: int) -> np.ndarray | None:
-    """The numbers of the days that a column beside clock times has."""
+    """The numbers of the days that a column beside clock times has, NaT where it has none."""
     for other in _beside(sheet, column):
         cells = sheet.cells(other)
-        if part_of_time(sheet.names[other]) != _DAY or cells.dtype.kind not in "iu":
+        if part_of_time(sheet.names[other]) != _DAY or cells.dtype.kind not in "iuf":
             continue
-        days = cells.to_numpy(np.int64)
-        if (np.diff(days) >= 0).all():
-            return (days - days[0]) * np.timedelta64(1, "D")
+        days = cells.to_numpy(np.float64, na_value=np.nan)
+        known = days[np.isfinite(days)]
+        if known.size and (known == np.round(known)).all() and (np.diff(known) >= 0).all():
+            whole = np.where(np.isfinite(days), days - known[0], 0).astype("timedelta64[D]")
+            return np.where(np.isfinite(days), whole, np.timedelta64("NaT", "D"))
     return None
 
 
-# --- clock times and durations -------------------------------------------------------
-
-
-def _to_durations(
-    text: pd.Series, name: str, counts_on: bool = True
-) -> tuple[np.ndarray, list[str]]:
-    """Clock times as timedelta64, and notes.
-
-    Times with one colon are h:mm, unless the column's name speaks of minutes; they count
-    on after midnight. A name that speaks of neither leaves a doubt, which a note tells.
-    """
-    import pandas as pd
-
-    minutes = _MINUTES.search(name) is not None and _HOURS.search(name) is None
-    spans = text.map(_seconds_of_span, na_action="ignore").astype(np.float64)
-    half = text.str.contains(_HALF_OF_DAY, case=False, na=False)
-    exact = text.str.fullmatch(r"\d+:\d\d[.,]\d+", na=False)  # Only seconds have fractions.
-    short = (text.str.count(":") == 1) & ~half & ~exact
-    full = text.str.replace(_HALF_OF_DAY, "", regex=True, case=False)
-    full = full.str.replace(r",(?=\d)", ".", regex=True)
-    full = full.where(full.str.count(":") != 1, "0:" + full if minutes else full + ":00")
-    full = full.mask(exact, "0:" + text.str.replace(",", ".", regex=False))
-    full = full.mask(text.str.contains(r":[6-9]\d", na=False))
-    times = pd.to_timedelta(full, errors="coerce")
-    times = times.where(~half, _in_day(times, text.str.contains(r"p\.?m\.?$", case=False)))
-    times = times.where(spans.isna(), pd.to_timedelta(spans, unit="s"))
-    notes = []
-    if short.any() and (minutes or _HOURS.search(name) is None):
-        example, row = "m:ss" if minutes else "h:mm", int(np.argmax(short))
-        other = "h:mm" if minutes else "m:ss"
-        notes.append(
-            f"Times such as {text.iloc[row]!r} were read as {example}; if they are {other}, all "
-            f"rates are {'60 times too large' if minutes else '60 times too small'} (write "
-            "h:mm:ss to be sure)."
-        )
-    midnights = (times.dropna().diff() < pd.Timedelta("-12h")).cumsum().reindex(times.index)
-    passed = int(midnights.max()) if midnights.notna().any() and counts_on else 0
-    if passed:
-        notes.append(f"The clock passed midnight {count(passed, 'time')}.")
-        times += midnights * pd.Timedelta("24h")
-    return times.to_numpy(), notes
-
-
-def _in_day(times: pd.Series, afternoon: pd.Series) -> pd.Series:
-    """Times of a clock of twelve hours; NaT where the hour is none of them."""
-    import pandas as pd
-
-    half = pd.Timedelta("12h")
-    good = (times >= pd.Timedelta("1h")) & (times < pd.Timedelta("13h"))
-    from_midnight = times.where(times < half, times - half)
-    return from_midnight.where(afternoon != True, from_midnight + half).where(good)  # noqa: E712
-
-
-@functools.cache
-def _seconds_of_span(text: str) -> float:
-    """Seconds in "1 h 30 min"; NaN for what is none."""
-    match = SPAN.fullmatch(text)
-    if match is None or not match.group():
-        return np.nan
-    parts = zip(match.group("d", "h", "m", "s"), (86400, 3600, 60, 1), strict=True)
-    return sum(float(part.replace(",", ".")) * unit for part, unit in parts if part)
-
-
-__all__ = ["are_dates", "read_times", "refuse_hours_and_minutes"]
+__all__ = ["are_dates", "as_number", "read_times"]
