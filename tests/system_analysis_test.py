@@ -110,10 +110,22 @@ def test_errors_follow_from_those_of_the_constants():
     assert point.eigenvalue_errors == pytest.approx((0.02,), rel=1e-2)
 
 
+def test_exponents_that_are_not_fitted_stay_whole():
+    """A negative state has no power 2.0000000000000018."""
+    root = np.random.default_rng(0).normal(size=(6, 6)) * 0.01
+    root[2] = root[4] = 0.0  # The exponents.
+    laws = "4.4 - 1.1*x**2", "-0.7*x**2 - 0.6*y"
+    found = find_fixed_points(result_of(*laws, low=-6.0, covariance=root @ root.T))
+    point = min(found.points)
+    assert point.states == pytest.approx((-2.0, -14 / 3))
+    assert np.isfinite(point.standard_errors).all() and point.kind == "saddle"
+
+
 def test_what_the_data_do_not_determine_is_not_claimed():
     pair = np.array([0.01 + 2j, 0.01 - 2j])
     assert kind_of(pair, np.array([0.02, 0.02])) == "centre"
     assert kind_of(pair, np.array([0.001, 0.001])) == "unstable focus"
+    assert kind_of(np.array([-0.14 + 0.9j, -0.14 - 0.9j]), np.full(2, 44.0)) == "undetermined"
     real = np.array([0.01, -2.0])
     assert kind_of(real, np.array([0.02, 0.1])) == "undetermined"
     assert kind_of(real, np.array([0.001, 0.1])) == "saddle"

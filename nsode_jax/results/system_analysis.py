@@ -26,6 +26,7 @@ _SAME, _AT_REST = 1e-5, 1e-8  # Of the box; of the size of f in it.
 _SLOPE_STEP = 1e-6
 _SINGULAR = 1e-7
 _EXACT = 1e-5  # An eigenvalue so small beside the largest is zero but for rounding.
+_SLIGHT = 0.1  # Of the imaginary part: the real part of a centre, with its error.
 _ERROR_STEP = 1e-3  # Standard errors by which constants are moved.
 
 
@@ -247,13 +248,15 @@ def kind_of(
 
     Returns:
       "stable" or "unstable", "node" or "focus"; "saddle"; "centre" for a conjugate pair whose
-      real part is zero within its 95% interval. "undetermined" where the sign of another
+      real part is zero within a narrow 95% interval. "undetermined" where the sign of another
       real part is not determined by the data.
     """
-    zero = _is_zero(np.real(eigenvalues), errors, np.abs(eigenvalues).max())
-    turning = np.imag(eigenvalues) != 0.0
+    real, turning = np.real(eigenvalues), np.imag(eigenvalues) != 0.0
+    zero = _is_zero(real, errors, np.abs(eigenvalues).max())
     if zero.any():
-        return "centre" if eigenvalues.size == 2 and turning.all() else "undetermined"
+        most = np.abs(real) + quantile() * np.where(np.isfinite(errors), errors, 0.0)
+        narrow = (most <= _SLIGHT * np.abs(np.imag(eigenvalues))).all()
+        return "centre" if eigenvalues.size == 2 and turning.all() and narrow else "undetermined"
     growing = np.real(eigenvalues) > 0.0
     if growing.any() and not growing.all():
         return "saddle"
@@ -284,6 +287,7 @@ def _errors(
         return unknown, unknown
     variances, axes = np.linalg.eigh(best.covariance)
     moves = (axes * np.sqrt(np.maximum(variances, 0.0))).T * _ERROR_STEP
+    moves[:, np.diag(best.covariance) == 0.0] = 0.0  # Not fitted; rounding moves them too.
     squares, real_squares = np.zeros(root.size), np.zeros(root.size)
     for move in moves[np.abs(moves).max(axis=1) > 0.0]:
         field = _Field(best, best.moved(move))
