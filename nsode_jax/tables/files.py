@@ -22,6 +22,7 @@ import numpy as np
 from nsode_jax.dynamics.trajectory import TrajectoryError
 from nsode_jax.tables.cells import DATA, kind_of
 from nsode_jax.tables.encoding import decode
+from nsode_jax.tables.hdf import read_hdf
 from nsode_jax.tables.layout import parse_text
 from nsode_jax.tables.sheet import Sheet
 
@@ -90,7 +91,7 @@ def open_table(path: Source) -> tuple[Sheet, list[str]]:
     raw = _read_bytes(path, shown)
     suffix = next((s for magic, s in _MAGIC.items() if raw.startswith(magic)), suffix)
     if suffix in _FRAMES:
-        return _from_frame(raw, suffix, shown), []
+        return _from_frame(raw, suffix, shown)
     if suffix in _SHEETS or raw.startswith(_ARCHIVE):
         _require_spreadsheet(raw, shown)
         return _from_spreadsheet(raw, suffix if suffix in _SHEETS else ".xlsx", shown)
@@ -164,8 +165,9 @@ def _reason(error: Exception) -> str:
     return " ".join(str(error).split())[:200].rstrip(".")
 
 
-def _from_frame(raw: bytes, suffix: str, shown: str) -> Sheet:
+def _from_frame(raw: bytes, suffix: str, shown: str) -> tuple[Sheet, list[str]]:
     what, package = _FRAMES[suffix]
+    notes: list[str] = []
     try:
         import pandas as pd
 
@@ -174,7 +176,7 @@ def _from_frame(raw: bytes, suffix: str, shown: str) -> Sheet:
         elif what == "Feather":
             frame = pd.read_feather(io.BytesIO(raw))
         else:
-            frame = _read_hdf(raw)
+            frame, notes = read_hdf(raw)
     except ImportError:
         raise TrajectoryError(
             f"{shown} is {'an' if what[0] == 'H' else 'a'} {what} file, which {package} reads; "
@@ -184,49 +186,30 @@ def _from_frame(raw: bytes, suffix: str, shown: str) -> Sheet:
         raise TrajectoryError(
             f"{shown} cannot be read as {what}: {_reason(error)}; save it anew, or as CSV."
         ) from None
-    if frame.index.dtype.kind in "mM" or (frame.index.name and frame.index.dtype.kind in "iuf"):
-        frame = frame.reset_index()  # pandas likes to keep times as row names.
+    frame, remarks = _with_row_labels(frame)
     names = [" ".join(str(name).split()) for name in frame.columns]
     frame = frame.set_axis(range(len(names)), axis=1)
-    return Sheet(shown, frame.set_axis(range(1, len(frame) + 1), axis=0), names)
+    sheet = Sheet(shown, frame.set_axis(range(1, len(frame) + 1), axis=0), names)
+    return sheet, [*notes, *remarks]
 
 
-def _read_hdf(raw: bytes) -> pd.DataFrame:
-    """The columns of numbers in an HDF5 file: its vectors of the commonest length, and the
-    blocks of a frame in pandas' fixed format.
+def _with_row_labels(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """The frame with its row labels as columns, where pandas likes to keep times, and notes.
 
-    pandas would read more, but would also run what a file's author pickled into it.
+    Whole numbers without a name are what is left of the numbers of rows.
     """
-    import h5py
-    import pandas as pd
-
-    columns: dict[str, np.ndarray] = {}
-    with h5py.File(io.BytesIO(raw), "r") as file:
-        datasets = {}
-        file.visititems(
-            lambda name, node: (
-                datasets.update({name: node}) if isinstance(node, h5py.Dataset) else None
-            )
-        )
-        for name, node in datasets.items():
-            items = datasets.get(name.removesuffix("_values") + "_items")
-            if node.dtype.kind not in "iuf":
-                continue
-            if node.ndim == 2 and items is not None:
-                labels = [bytes(label).decode("utf-8", "replace") for label in items[:]]
-                columns.update(zip(labels, np.asarray(node).T))
-            elif node.ndim == 1 and "axis" not in name and "_level" not in name:
-                columns[name.rpartition("/")[2]] = np.asarray(node)
-        order = next((node for name, node in datasets.items() if name.endswith("axis0")), None)
-        order = (
-            [] if order is None else [bytes(label).decode("utf-8", "replace") for label in order]
-        )
-    lengths = [len(column) for column in columns.values()]
-    if not lengths:
-        raise ValueError("it holds no vectors of numbers")
-    usual = max(set(lengths), key=lengths.count)
-    names = sorted(columns, key=lambda name: order.index(name) if name in order else len(order))
-    return pd.DataFrame({name: columns[name] for name in names if len(columns[name]) == usual})
+    labels = frame.index
+    if labels.nlevels > 1 or labels.name is not None or labels.dtype.kind not in "iu":
+        times = labels.nlevels == 1 and labels.dtype.kind in "fmM" and "t" not in frame.columns
+        name = "t" if times and labels.name is None else None
+        return frame.reset_index(allow_duplicates=True, names=name), []
+    if (np.diff(labels.to_numpy()) == 1).all():
+        return frame, []
+    shown = ", ".join(map(str, labels[:3]))
+    return frame, [
+        f"The row labels of the frame ({shown}, ...) were left out; if they are times, store them "
+        "as a column."
+    ]
 
 
 def _from_spreadsheet(raw: bytes, suffix: str, shown: str) -> tuple[Sheet, list[str]]:
