@@ -1,6 +1,7 @@
 """Pictures of systems: what is in each panel."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -87,6 +88,20 @@ def test_every_system_has_its_picture(system, equations, start, panels, tmp_path
     assert len({id(axes) for axes in shown if axes.get_visible()}) == panels
     assert "R² = " in figure.get_suptitle()
     assert (tmp_path / "x.png").stat().st_size > 10_000
+    title = figure._suptitle.get_window_extent()
+    legends = [one for part in figure.subfigs for one in part.legends]
+    assert legends and not any(title.overlaps(one.get_window_extent()) for one in legends)
+
+
+def test_numbers_of_small_planes_stand_apart():
+    equations, start = ("-4.2*x + 1.1*z", "0.8*x - 0.8*z"), (0.1, -0.05, 0.0, 0.0)
+    found = discovered(System(("x", "z"), order=2), equations, start, noise=0.001)
+    figure = plot(found)
+    for axes in figure.subfigs[1].axes:
+        shown = [label for label in axes.get_xticklabels() if label.get_text()]
+        left, right = axes.get_xlim()
+        boxes = [one.get_window_extent() for one in shown if left <= one.get_position()[0] <= right]
+        assert not any(one.overlaps(other) for one, other in itertools.pairwise(boxes))
 
 
 @pytest.mark.filterwarnings("error")

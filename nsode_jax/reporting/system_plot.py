@@ -11,6 +11,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from nsode_jax.reporting.pictures import (
     BEST,
@@ -19,6 +20,7 @@ from nsode_jax.reporting.pictures import (
     MARKERS,
     MOST_POINTS,
     OTHERS,
+    STEPS,
     TIMES,
     as_label,
     finish,
@@ -63,12 +65,12 @@ def plot(found: SystemResult, path: str | Path | None = None, time_name: str = "
     number = len(found.system.observed) + len(found.system.inputs)
     planes = has_planes(found)
     figure = new_figure(12.5 if planes else 8.0, max(4.8, 1.7 * number + 1.2))
+    widths = (1.15, 1.0) if planes else (1.0,)
+    # A part of its own even where there is but one: the legend would be over the title.
+    parts = figure.subfigures(1, len(widths), squeeze=False, width_ratios=widths)[0]
+    draw_solutions(parts[0], found, time_name)
     if planes:
-        parts = figure.subfigures(1, 2, squeeze=False, width_ratios=(1.15, 1.0))[0]
-        draw_solutions(parts[0], found, time_name)
         draw_planes(parts[1], found)
-    else:
-        draw_solutions(figure, found, time_name)
     quality = f"R² = {r2_text(found.best.r2)}"
     write_title(figure, f"{system_mathtext(found.best)}\n{quality}", quality)
     if path is not None:
@@ -284,6 +286,8 @@ def _draw_plane(
         name = "data" if max(i, j) < observed else "data, velocity smoothed"
         _draw_points(axes, values[i], values[j], number, len(found.runs), name)
     finish(axes, as_label(names[i]), as_label(names[j]))
+    if several:
+        axes.xaxis.set_major_locator(MaxNLocator(4, steps=STEPS))
     axes.grid(visible=False)
 
 
