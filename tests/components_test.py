@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from observing import observed
 
-from nsode_jax.dynamics.system import System, integrate
+from nsode_jax.dynamics.system import System, integrate, measured_inputs
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.components import component_forms
 from nsode_jax.fitting.fit import Origin
@@ -58,6 +58,19 @@ def test_solutions_are_followed_as_exactly_in_small_units():
         fit = fit_system(data, laws, (Origin("test"),) * 2, stopping=NO_FIT)
         nodes.append(component_forms(data, fit)[0].nodes)
     np.testing.assert_allclose(nodes[1], 1e-9 * nodes[0], rtol=1e-4)
+
+
+def test_what_an_input_did_between_the_observations_counts():
+    """A voltage that changes every 40 ms, and a speed that is seen every 50 ms."""
+    system, t = System(("speed",), ("volt",)), np.linspace(0.0, 15.0, 3000)
+    volt = np.repeat(np.random.default_rng(1).choice(4, size=375), 8).astype(float)[:, None]
+    law = Expression.from_infix("2*volt - 1.5*speed - 0.8*speed**2", system.variables)
+    speed = integrate([law], [0.1], t, measured_inputs(t, volt))
+    data = Observations(system, (Run(t[::10], speed[::10], volt, None, t),))
+    fit = fit_system(data, [law], (Origin("test"),), stopping=FULL)
+    assert fit.residuals[0] < 1e-3 * data.spread[0]
+    (form,) = component_forms(data, fit)
+    assert form.residual(law) < 0.01 and form.nodes.shape[1] < 2 * t.size
 
 
 def test_exact_data_are_interpolated_and_noisy_ones_smoothed():

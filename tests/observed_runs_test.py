@@ -6,7 +6,7 @@ import pytest
 
 from nsode_jax.discovery import discover
 from nsode_jax.dynamics.trajectory import TrajectoryError
-from nsode_jax.observed.runs import MAX_POINTS, read_runs
+from nsode_jax.observed.runs import MAX_INPUTS, MAX_POINTS, read_runs
 
 T = np.linspace(0.0, 5.0, 30)
 WAVES = np.stack([np.sin(T), np.cos(T)], axis=1)
@@ -84,8 +84,26 @@ def test_repeated_times_are_averaged_with_a_word():
 def test_long_runs_are_thinned_with_a_word():
     t = np.linspace(0.0, 5.0, 1000)
     data, notes = read(t, np.stack([np.sin(t), np.cos(t)], axis=1))
-    assert len(data.runs[0]) == MAX_POINTS
+    assert len(data.runs[0]) == MAX_POINTS and data.runs[0].u.shape == (MAX_POINTS, 0)
     assert notes == [f"1000 points thinned to {MAX_POINTS} for fitting."]
+
+
+def test_inputs_are_known_where_quantities_are_thinned_or_missing():
+    t = np.linspace(0.0, 5.0, 1000)
+    waves, u = np.stack([np.sin(t), np.cos(t)], axis=1), np.sign(np.sin(40 * t))
+    for y, points in ((waves, MAX_POINTS), (with_gap(waves, np.arange(1000) % 10 > 0), 100)):
+        (run,) = read(t[::-1], y[::-1], u[::-1])[0].runs
+        assert len(run) == points and np.isin(run.t, run.input_times).all()
+        np.testing.assert_allclose(run.inputs(t)[0], u)
+
+
+def test_many_inputs_are_thinned_with_a_word():
+    t = np.linspace(0.0, 5.0, 2 * MAX_INPUTS)
+    data, notes = read(t, np.sin(t), np.cos(t), order=2)
+    assert data.runs[0].input_times.size == MAX_INPUTS
+    assert notes[1:] == [
+        f"{t.size} rows of inputs thinned to {MAX_INPUTS}: what changes faster is not seen."
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Discoveries of systems in files: everything comes back, and nothing else is believed."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -8,6 +9,8 @@ from observing import discovered, prey_discovery
 
 from nsode_jax.discovery import Discovery, SystemDiscovery
 from nsode_jax.dynamics.system import System
+from nsode_jax.expressions.expression import Expression
+from nsode_jax.observed.observations import Run
 from nsode_jax.results.json_fields import DiscoveryFileError
 
 
@@ -63,6 +66,19 @@ def test_inputs_order_and_time_come_back(tmp_path):
     assert SystemDiscovery.load(tmp_path / "found.json").system == system
 
 
+def test_inputs_at_times_of_their_own_come_back(found, tmp_path):
+    t = np.linspace(0.0, 8.0, 500)
+    run = Run(found.runs[0].t, found.runs[0].y, np.sin(t)[:, None], None, t)
+    system = dataclasses.replace(found.system, inputs=("u",))
+    laws = tuple(Expression(law.prefix, system.variables) for law in found.best.laws)
+    best = dataclasses.replace(found.best, system=system, laws=laws)
+    driven = dataclasses.replace(found, candidates=(best,), runs=(run,) * len(found.runs))
+    driven.save(tmp_path / "driven.json")
+    again = SystemDiscovery.load(tmp_path / "driven.json").runs[0]
+    np.testing.assert_array_equal(again.input_times, t)
+    np.testing.assert_array_equal(again.inputs(t), run.inputs(t))
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -75,6 +91,7 @@ def test_inputs_order_and_time_come_back(tmp_path):
         (lambda c: c["system"].update(observed=["a", "a"]), "must differ"),
         (lambda c: c["system"].update(explicit_time=1), "not true or false"),
         (lambda c: c["runs"][0].update(t=c["runs"][0]["t"][::-1]), "does not increase"),
+        (lambda c: c["runs"][0].update(input_times=[1.0, 0.0]), "input_times does not increase"),
         (lambda c: c["runs"][0].update(y=[[1.0]]), "is not 120 rows of 2 numbers"),
         (lambda c: c["runs"][0]["y"].__setitem__(0, ["nan", 1.0]), "not a number"),
         (lambda c: c["runs"][0].update(noise=[[0.0, 1.0]] * 120), "noise is not positive"),

@@ -107,10 +107,18 @@ def _solution(
 def _quadrature(
     run: Run, order: int
 ) -> tuple[Float[np.ndarray, " nodes"], Float[np.ndarray, " nodes"]]:
-    """Times between the observations, and the weights of an integral over them."""
+    """Times between the observations, and the weights of an integral over them.
+
+    Where inputs were measured more often, the parts between those are shorter, with fewer nodes.
+    """
+    edges = run.t
+    if run.input_times is not None:
+        inside = (run.input_times > edges[0]) & (run.input_times < edges[-1])
+        edges = np.union1d(edges, run.input_times[inside])
+        order = max(1, round(order * len(run) / edges.size))
     points, weights = np.polynomial.legendre.leggauss(order)
-    half = np.diff(run.t)[:, None] / 2
-    return (run.t[:-1, None] + half * (1 + points)).ravel(), (half * weights).ravel()
+    half = np.diff(edges)[:, None] / 2
+    return (edges[:-1, None] + half * (1 + points)).ravel(), (half * weights).ravel()
 
 
 def _free_constants(

@@ -27,6 +27,8 @@ SYSTEMATIC_SHARE = 1e-3
 
 _TOLERANCE = 1e-7
 _MAX_STEPS = 3000
+_BREAKS = 300
+"""Times at which inputs were measured: more of them ask for as many more steps."""
 _MOST_WORK = 400_000
 """Steps of the solver, times solutions that take them, that one fit may cost."""
 _STEP = 1e-6
@@ -108,7 +110,9 @@ class Problem:
         self.size = sum(segment.y.size for segment in self.segments)
         self.program = Program.from_expressions(self.system.equations(laws))
         self.places = _addresses(self.system.equations(laws))
-        self.work = _MOST_WORK
+        breaks = max(run.inputs.breaks.size for run in data.runs)
+        self.more = max(1.0, breaks / _BREAKS)
+        self.work = _MOST_WORK * self.more
         self.best_rms, self.best = math.inf, self.start()
 
     # --- parameters ----------------------------------------------------------
@@ -223,7 +227,7 @@ class Problem:
                 rtol=_TOLERANCE,
                 atol=_TOLERANCE * level,
                 limit=_FAR * self.state_size,
-                max_steps=_MAX_STEPS,
+                max_steps=round(_MAX_STEPS * self.more),
             )
             self.work -= solved.steps * copies
             found.append(solved.y[:, :, : self.observed])

@@ -25,15 +25,18 @@ class Run:
     Attributes:
       t: strictly increasing times.
       y: measured values, finite.
-      u: measured inputs at these times, finite.
+      u: measured inputs, finite.
       noise_sizes: relative standard deviations of the values of each quantity, the mean of
         1 / square over all runs being 1; None where all are alike.
+      input_times: at which the inputs were measured, strictly increasing; None where they are
+        those of the quantities.
     """
 
     t: Float[np.ndarray, " time"]
     y: Float[np.ndarray, "time observed"]
-    u: Float[np.ndarray, "time inputs"]
+    u: Float[np.ndarray, "rows inputs"]
     noise_sizes: Float[np.ndarray, "time observed"] | None = None
+    input_times: Float[np.ndarray, " rows"] | None = None
 
     def __len__(self) -> int:
         return self.t.size
@@ -51,7 +54,7 @@ class Run:
     @functools.cached_property
     def inputs(self) -> Inputs:
         """The inputs as curves."""
-        return measured_inputs(self.t, self.u)
+        return measured_inputs(self.t if self.input_times is None else self.input_times, self.u)
 
     @functools.cached_property
     def weights(self) -> Float[np.ndarray, "time observed"]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from nsode_jax.dynamics.system import MOST_OBSERVED, TIME, System
 from nsode_jax.dynamics.trajectory import TrajectoryError, as_numbers, clean, times_alike
@@ -16,6 +16,9 @@ from nsode_jax.observed.observations import Observations, Run
 
 MAX_POINTS = 300
 """Of one run; longer ones are thinned."""
+
+MAX_INPUTS = 3000
+"""Rows of inputs of one run, likewise."""
 
 
 def read_runs(
@@ -216,31 +219,47 @@ def _run(
         columns.append(trajectory.y)
     assert trajectory is not None
     notes += its_notes
-    forced = [_averaged(kept, column, len(trajectory)) for column in u[rows].T]
     times = trajectory.t
     columns = [np.broadcast_to(column, times.shape) for column in columns]
     if times.size > MAX_POINTS:
-        chosen = np.linspace(0, times.size - 1, MAX_POINTS).round().astype(int)
         notes.append(f"{times.size} points thinned to {MAX_POINTS} for fitting.")
-    else:
-        chosen = np.arange(times.size)
+    chosen = _spread(times.size, MAX_POINTS)
     values = np.array(columns).T[chosen]
-    inputs = np.array(forced).T[chosen] if forced else np.empty((chosen.size, 0))
-    return Run(times[chosen], values, inputs), notes
+    if not system.inputs:
+        return Run(times[chosen], values, np.empty((chosen.size, 0))), notes
+    input_times, inputs, more = _inputs(t, u)
+    if np.array_equal(input_times, times[chosen]):
+        input_times = None
+    return Run(times[chosen], values, inputs, None, input_times), [*notes, *more]
+
+
+def _spread(size: int, most: int) -> Int[np.ndarray, " chosen"]:
+    """All places, or so many at most, evenly spread."""
+    return np.linspace(0, size - 1, min(size, most)).round().astype(int)
+
+
+def _inputs(
+    t: Any, u: Float[np.ndarray, "rows inputs"]
+) -> tuple[Float[np.ndarray, " measured"], Float[np.ndarray, "measured inputs"], list[str]]:
+    """When inputs were measured, their values, and notes.
+
+    They are kept where a quantity is thinned or missing: it adds up what they did in between.
+    """
+    known = np.isfinite(u).all(axis=1)
+    t, columns = np.asarray(t)[known], u[known].T
+    times = clean(t, np.arange(t.size))[0].t
+    rows = [
+        np.full(times.size, column[0]) if _is_constant(column) else clean(t, column)[0].y
+        for column in columns
+    ]
+    chosen, notes = _spread(times.size, MAX_INPUTS), []
+    if times.size > MAX_INPUTS:
+        notes.append(
+            f"{times.size} rows of inputs thinned to {MAX_INPUTS}: what changes faster is not seen."
+        )
+    return times[chosen], np.array(rows).T[chosen], notes
 
 
 def _is_constant(values: Float[np.ndarray, " rows"]) -> bool:
     known = values[np.isfinite(values)]
     return bool(known.size and np.ptp(known) == 0.0)
-
-
-def _averaged(t: np.ndarray, u: np.ndarray, number: int) -> np.ndarray:
-    """An input in the order of the times; its repeated times as those of the quantities."""
-    if _is_constant(u):
-        return np.full(number, u[0])
-    values = clean(t, u)[0].y
-    if values.size != number:
-        raise TrajectoryError(
-            "The inputs have other times than the quantities; give both at the same times."
-        )
-    return values

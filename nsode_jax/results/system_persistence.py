@@ -2,7 +2,8 @@
 
 {"format": "nsode_jax system discovery", "version": 1, "seconds": 12.3, "notes": [...],
  "system": {"observed": ["hare", "lynx"], "inputs": [], "explicit_time": false, "order": 1},
- "runs": [{"t": [...], "y": [[...], ...], "u": [[], ...], "noise": null}],
+ "runs": [{"t": [...], "y": [[...], ...], "u": [[], ...], "noise": null,
+           "input_times": null}],
  "candidates": [{"formulas": ["0.5*hare - 0.03*hare*lynx", ...], "states": [...], ...}, ...]}
 """
 
@@ -77,7 +78,8 @@ def load(path: str | Path) -> SystemResult:
 
 def _encode_run(run: Run) -> dict[str, Any]:
     arrays = {name: getattr(run, name).tolist() for name in "tyu"}
-    return arrays | {"noise": encode_rows(run.noise_sizes)}
+    times = None if run.input_times is None else run.input_times.tolist()
+    return arrays | {"noise": encode_rows(run.noise_sizes), "input_times": times}
 
 
 def _encode_candidate(candidate: SystemCandidate) -> dict[str, Any]:
@@ -138,16 +140,23 @@ def _system(value: Any, where: str) -> System:
 
 def _run(value: Any, where: str, system: System) -> Run:
     entry = as_dictionary(value, where)
-    t = np.array(read_field(entry, "t", as_list(as_finite), where), np.float64)
-    if t.size < 2 or not (np.diff(t) > 0).all():
-        raise DiscoveryFileError(f"{where}.t does not increase")
+    t = _times(entry, "t", where)
     observed = len(system.observed)
     y, noise = _rows(entry, "y", where, t.size, observed), None
+    driven = None if entry.get("input_times") is None else _times(entry, "input_times", where)
     if entry.get("noise") is not None:  # Files of the first version may lack it.
         noise = _rows(entry, "noise", where, t.size, observed)
         if not (noise > 0).all():
             raise DiscoveryFileError(f"{where}.noise is not positive")
-    return Run(t, y, _rows(entry, "u", where, t.size, len(system.inputs)), noise)
+    rows = t.size if driven is None else driven.size
+    return Run(t, y, _rows(entry, "u", where, rows, len(system.inputs)), noise, driven)
+
+
+def _times(entry: dict[str, Any], name: str, where: str) -> Float[np.ndarray, " time"]:
+    times = np.array(read_field(entry, name, as_list(as_finite), where), np.float64)
+    if times.size < 2 or not (np.diff(times) > 0).all():
+        raise DiscoveryFileError(f"{where}.{name} does not increase")
+    return times
 
 
 def _rows(
