@@ -9,6 +9,8 @@ from observing import PREY, PREY_LAWS, discovered, prey_discovery
 
 from nsode_jax.dynamics.system import System, integrate, measured_inputs
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.observed.observations import Run
+from nsode_jax.reporting.system_discovery import SystemDiscovery
 from nsode_jax.results.system_result import SystemCandidate
 
 
@@ -95,6 +97,25 @@ def test_inputs_must_be_known_from_the_beginning_of_a_run():
         law.predict(t[10:], inputs=np.sin(t[10:]))
     later = law.predict(t[10:], whole[10], inputs=np.sin(t[10:]))
     assert_allclose(later, whole[10:], atol=1e-3)  # Curves through 20 and 30 points differ.
+
+
+def test_inputs_are_not_invented_beyond_the_data():
+    law = candidate_of(System(("y",), ("u",)), "0.8*u - 0.5*y")
+    t = np.linspace(0.0, 5.0, 30)
+    found = SystemDiscovery((law,), (Run(t, np.sin(t)[:, None], np.cos(t)[:, None]),), (), 0.0)
+    assert_allclose(found.predict(t[10:]), law.predict(t, inputs=np.cos(t))[10:])
+    beyond = np.linspace(4.0, 9.0, 5)
+    with pytest.raises(ValueError, match="inputs of the run are known up to 5; give inputs"):
+        found.predict(beyond)
+    assert np.isfinite(found.predict(beyond, [1.0], inputs=np.cos(beyond))).all()
+
+
+def test_a_run_has_to_be_one_of_them():
+    found = prey_discovery(runs=2)
+    assert np.isfinite(found.predict([1.0, 2.0], run=1)).all()
+    for run in (2, -1):
+        with pytest.raises(ValueError, match=f"one of 2, counted from 0; got {run}"):
+            found.predict([1.0, 2.0], run=run)
 
 
 def test_both_sides_of_an_equation_spell_names_alike():

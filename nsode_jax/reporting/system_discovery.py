@@ -39,9 +39,18 @@ class SystemDiscovery(SystemResult):
         | None = None,
         run: int = 0,
     ) -> Float[np.ndarray, "time states"]:
-        """The solution of the best system; see `SystemCandidate.predict`."""
-        if inputs is None and y0 is None and self.system.inputs:
+        """The solution of the best system; see `SystemCandidate.predict`.
+
+        Without y0 and inputs, inputs are those that were measured in the run.
+        """
+        if inputs is None and y0 is None and self.system.inputs and run in range(len(self.runs)):
             inputs = self.runs[run].inputs
+            last = inputs.breaks[-1]
+            if (np.asarray(t, np.float64) > last).any():
+                raise ValueError(
+                    f"the inputs of the run are known up to {last:.6g}; give inputs, from the "
+                    "first time of the run on, or y0 and inputs from t[0] on"
+                )
         return self.best.predict(t, y0, inputs=inputs, run=run)
 
     def table(self, limit: int | None = None) -> pd.DataFrame:

@@ -199,6 +199,10 @@ class SystemCandidate:
         times = np.atleast_1d(np.asarray(t, np.float64))
         if times.ndim != 1 or not np.isfinite(times).all() or not (np.diff(times) > 0).all():
             raise ValueError("predict needs finite, strictly increasing times")
+        if run not in range(len(self.starts)):
+            raise ValueError(
+                f"run is the number of one of {len(self.starts)}, from 0 on; got {run}"
+            )
         curves = self._inputs(times, inputs)
         states = len(self.system.states)
         if y0 is not None:
