@@ -200,9 +200,7 @@ class SystemCandidate:
         if times.ndim != 1 or not np.isfinite(times).all() or not (np.diff(times) > 0).all():
             raise ValueError("predict needs finite, strictly increasing times")
         if run not in range(len(self.starts)):
-            raise ValueError(
-                f"run is the number of one of {len(self.starts)}, from 0 on; got {run}"
-            )
+            raise ValueError(f"run is one of {len(self.starts)}, counted from 0; got {run}")
         curves = self._inputs(times, inputs)
         states = len(self.system.states)
         if y0 is not None:
