@@ -31,3 +31,27 @@ def test_what_fades_does_so_within_the_times():
     assert rates == [-1.5, -0.5, -0.15, -0.05]
     assert {Expression(term, ("x", "t")).variables for term in terms} == {("x", "t")}
     assert sum("x" in term for term in terms) == len(terms) / 2
+
+
+def test_no_two_terms_are_the_same_function_of_the_values():
+    x = np.linspace(0.0, 1.0, 50)
+    written = {
+        unit: {
+            " ".join(map(str, term))
+            for term in functions(("x", "y"), unit * np.array([x, 0.7 - x]))
+        }
+        for unit in (1.0, 1e-6)
+    }
+    for names in written.values():
+        assert "mul x sqrt pow x 2.0" not in names and "mul y sqrt pow y 2.0" in names
+    bent = {"sin x", "cos x", "exp x", "mul sin x cos x", "sin sub x y", "exp add x y"}
+    assert bent <= written[1.0]
+    assert not any({"sin", "cos", "exp"} & set(name.split()) for name in written[1e-6])
+    nearly = functions(("x",), np.array([x - 0.02]))
+    assert ("mul", "x", "sqrt", "pow", "x", 2.0) not in nearly
+
+
+def test_phases_may_run_apart():
+    t = np.linspace(0.0, 50.0, 200)
+    terms = functions(("a", "b"), np.array([1.1 * t, 0.2 * t]))
+    assert ("sin", "sub", "a", "b") in terms and ("sin", "a") not in terms

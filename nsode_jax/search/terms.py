@@ -8,6 +8,7 @@ in time.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -24,6 +25,14 @@ _QUANTILES = (0.03, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95)
 
 _LARGEST_ANGLE, _LARGEST_EXPONENT = 30.0, 10.0
 """Magnitudes up to which a variable may be an angle, or an exponent."""
+
+_LEAST_BENT = 0.01
+"""Magnitude of a variable from which on its functions are seen to bend: sin(x) differs from x by
+a sixth of the square of it, as a share."""
+
+_TWO_SIDED = 0.05
+"""Share of its largest magnitude that a variable has to reach on the other side of 0, for x|x| to
+be another function than a square."""
 
 _LIVES = (0.5, 1.5, 5.0, 15.0)
 """Rates of decays that are tried, in units of one over the span of the times."""
@@ -48,20 +57,23 @@ def functions(
     """Functions of one variable, and products of functions of two.
 
     Waves and exponentials of variables that are large in the units at hand are left out, and
-    poles among the values: next to one a term fits any single point.
+    poles among the values: next to one a term fits any single point. So is what is a simpler
+    term along these values: waves and exponentials of small variables, and x|x| on one side of 0.
     """
     of_each = [_elementary(name, row) for name, row in zip(variables, values, strict=True)]
     found = [part for parts in of_each for part in parts]
-    found += [("mul", "sin", name, "cos", name) for name in variables]
-    found += [("mul", name, "sqrt", "pow", name, 2.0) for name in variables]
-    for left, right in itertools.combinations(of_each, 2):
-        found += [("mul", *one, *other) for one, other in itertools.product(left, right)]
-        one, other = left[0][0], right[0][0]
-        found += [
-            ("sin", "sub", one, other),
-            ("cos", "sub", one, other),
-            ("exp", "add", one, other),
-        ]
+    for name, row in zip(variables, values, strict=True):
+        if _is_within(row, _LARGEST_ANGLE):
+            found.append(("mul", "sin", name, "cos", name))
+        if min(row.max(), -row.min()) > _TWO_SIDED * np.abs(row).max():
+            found.append(("mul", name, "sqrt", "pow", name, 2.0))
+    for (left, one), (right, other) in itertools.combinations(zip(of_each, values), 2):
+        found += [("mul", *x, *z) for x, z in itertools.product(left, right)]
+        x, z = left[0][0], right[0][0]
+        if _is_within(one - other, math.inf):  # Of phases that run apart too.
+            found += [("sin", "sub", x, z), ("cos", "sub", x, z)]
+        if _is_within(one + other, _LARGEST_EXPONENT):
+            found.append(("exp", "add", x, z))
     return found
 
 
@@ -113,14 +125,18 @@ def _changes_sign(values: Float[np.ndarray, " nodes"]) -> bool:
     return bool(values.min() <= 0.0 <= values.max())
 
 
+def _is_within(values: Float[np.ndarray, " nodes"], largest: float) -> bool:
+    """Whether a function of these values bends, and is no more than that."""
+    return _LEAST_BENT < float(np.abs(values).max()) < largest
+
+
 def _elementary(name: str, values: Float[np.ndarray, " nodes"]) -> list[Prefix]:
-    size = float(np.abs(values).max())
     found: list[Prefix] = [(name,), ("pow", name, 2.0), ("sqrt", name), ("log", name)]
     if not _changes_sign(values):
         found.append(("div", 1.0, name))
-    if size < _LARGEST_ANGLE:
+    if _is_within(values, _LARGEST_ANGLE):
         found += [("sin", name), ("cos", name), ("pow", "sin", name, 2.0)]
-    if size < _LARGEST_EXPONENT:
+    if _is_within(values, _LARGEST_EXPONENT):
         found += [("exp", name)]
     return found
 
