@@ -164,6 +164,7 @@ def test_a_few_long_rows_are_refused_with_what_they_lack(tmp_path):
         ("{\\rtf1 1 2}", "rich text"),
         ('[{"t": 0, "y": 1.2}]', "JSON"),
         ('{"t": [0, 1], "y": [1, 2]}', "JSON"),
+        ('{"t": 0, "y": 1.2}\n{"t": 1, "y": 1.3}\n', "JSON"),
     ],
 )
 def test_documents_of_another_kind_are_named(tmp_path, text, kind):
@@ -186,3 +187,37 @@ def test_spaces_within_cells_split_nothing(tmp_path, delimiter):
     rows = [f"{1990 + t}{delimiter}{y:,}".replace(",", " ") for t, y in enumerate(counts)]
     trajectory, _, _ = read(tmp_path, f"Year{delimiter}Pop\n" + "\n".join(rows))
     assert trajectory.y.tolist() == counts
+
+
+@pytest.mark.parametrize("absent", [0, 1, 2])
+def test_rows_between_spaces_with_an_absent_cell_are_left_out(tmp_path, absent):
+    """Which one is absent nobody can tell: the others would be read a column further left."""
+    rows = [[f"{t:4d}", f"{5 + 0.1 * t:6.1f}", f"{100 + 3 * t:6d}"] for t in range(24)]
+    rows[6][absent] = " " * len(rows[6][absent])
+    text = "   t      a      b\n" + "\n".join(" ".join(row) for row in rows)
+    for value in "ab":
+        (tmp_path / "data.txt").write_text(text)
+        trajectory, notes, _ = read_table(tmp_path / "data.txt", value=value)
+        assert trajectory.t.tolist() == [t for t in range(24) if t != 6]
+        assert "1 row left out with fewer than 3 cells (first: line 8)" in notes[0]
+    rows = [[t, "" if i % 3 else a, b] for i, (t, a, b) in enumerate(rows)]
+    with pytest.raises(TrajectoryError, match="rows with more cells than its 2 columns"):
+        read(tmp_path, "t a b\n" + "\n".join(" ".join(row) for row in rows))
+
+
+def test_words_at_the_end_of_a_row_may_be_absent(tmp_path):
+    rows = [f"{t} {t * t} {'good' if t % 3 else ''}" for t in range(12)]
+    trajectory, _, _ = read(tmp_path, "t y remark\n" + "\n".join(rows))
+    assert len(trajectory) == 12
+
+
+@pytest.mark.parametrize("word", ["baseline", "pre"])
+def test_a_row_before_the_start_is_no_header(tmp_path, word):
+    text = f"time,OD,pH\n{word},10.0,3.0\n" + "".join(f"{t},{t * t},7.1\n" for t in T)
+    with pytest.raises(TrajectoryError, match=f"'time' has 1 cell without a time.*'{word}'"):
+        read(tmp_path, text)
+
+
+def test_numbers_name_columns_below_a_title(tmp_path):
+    text = "Strain,A,B\nhours,1,2\n" + "".join(f"{t},{t * t},7.1\n" for t in T)
+    assert read(tmp_path, text)[2] == ("hours", "1")

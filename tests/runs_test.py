@@ -198,3 +198,32 @@ def test_errors_of_measurement_are_pointed_to(tmp_path):
     path = write(tmp_path, table("t,mean,sd", [(i, i * i, 0.1) for i in range(12)]))
     assert any("--sigma sd" in note for note in read_measurements(path).notes)
     assert not any("--sigma" in note for note in read_measurements(path, sigma="sd").notes)
+
+
+@pytest.mark.parametrize("words", [("none", "drug"), ("-", "+"), ("NA", "A"), ("null", "Nan")])
+def test_labels_may_be_words_for_nothing(tmp_path, words):
+    rows = [f"{i // 2},{words[i % 2]},{5 * (i % 2) + 0.3 * i:.1f}" for i in range(24)]
+    path = write(tmp_path, "\n".join(["time,treatment,y", *rows]))
+    assert refusal(read_measurements, path).endswith("--series treatment.")
+    read = read_measurements(path, series="treatment")
+    assert read.labels == words and read.trajectories[1].y[1] == 5.9
+    blocks = sorted(rows, key=lambda row: row.split(",")[1] != words[0])
+    path = write(tmp_path, "\n".join(["time,treatment,y", *blocks]))
+    assert "--series treatment." in refusal(read_measurements, path)
+    assert read_measurements(path, series="treatment").labels == words
+
+
+@pytest.mark.parametrize("labels", ["AB", "12"])
+def test_labels_in_the_order_of_time_may_be_uneven(tmp_path, labels):
+    rows = [(i, k, 5 * k + 0.3 * i) for i in range(10) for k in (0, 1) if i < (10, 6)[k]]
+    lines = [f"{i},{labels[k]},{y:.1f}" for i, k, y in rows]
+    path = write(tmp_path, "\n".join(["time,subject,y", *lines]))
+    for value in (None, "y"):
+        assert refusal(read_measurements, path, value=value).endswith("--series subject.")
+    assert [len(one) for one in read_measurements(path, series="subject").trajectories] == [10, 6]
+
+
+def test_counts_that_are_repeated_are_no_labels(tmp_path):
+    rows = [f"{i // 2},{3 + i % 2 + i // 8},{5 + 0.3 * i:.1f}" for i in range(24)]
+    path = write(tmp_path, "\n".join(["time,n,y", *rows]))
+    assert len(read_measurements(path, value="y").trajectories[0]) == 12

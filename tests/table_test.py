@@ -69,9 +69,28 @@ class TestText:
         trajectory, _, names = read_table(table(("t\tµ\n" + rows("\t")).encode("utf-16")))
         assert len(trajectory) == 12 and names == ("t", "µ")
 
+    def test_encodings_of_windows_with_a_word(self, table):
+        content = ("t;Preis [\u20ac]\n" + rows(";")).replace(";36.5", ";1\u2019100")
+        trajectory, notes, names = read_table(table(content.encode("cp1252")))
+        assert names == ("t", "Preis [\u20ac]") and "Windows-1252" in notes[0]
+        assert 1100 in trajectory.y
+        content = content.replace(";9.5", ";\u2013")
+        _, notes, _ = read_table(table(content.encode("cp1252")))
+        assert "1 of 12 rows dropped" in " ".join(notes)
+
     def test_latin_1_with_a_word(self, table):
-        _, notes, names = read_table(table(("t,µ\n" + rows()).encode("latin-1")))
-        assert names == ("t", "µ") and "Latin-1" in notes[0]
+        raw = ("t,\u00b5\n" + rows()).encode("latin-1") + b"# \x81\x85 1,2\n"
+        _, notes, names = read_table(table(raw))
+        assert names == ("t", "\u00b5") and "Latin-1" in notes[0]
+
+    @pytest.mark.parametrize("mark", ["\x85", "\u2028", "\x1d"])
+    def test_lines_end_where_editors_end_them(self, table, mark):
+        content = "t,y,remark\n" + "".join(f"{t},{y},so{mark}5 ml\n" for t, y in zip(T, Y))
+        if mark == "\x1d":
+            assert "binary" in refusal(read_table, table(content))
+            return
+        trajectory, notes, _ = read_table(table(content), "t", "y")
+        assert trajectory.y.tolist() == Y.tolist() and notes == ()
 
     def test_decimal_commas(self, table):
         trajectory, notes, _ = read_table(table("t;y\n" + rows(";").replace(".", ",")))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 MISSING = frozenset(
     ("", "na", "n/a", "#n/a", "nan", "nat", "null", "none", "<na>", "-", "--", "---", ".", "?")
+    + ("#na", "-nan", "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan")
     + ("\u2013", "\u2014", "\u2026", "...", "n.a.", "n.a", "k.a.", "missing", "no data", "nodata")
 )
 _BELOW = ("<lod", "<loq", "<lloq", "lod", "loq", "lloq", "blq", "bloq", "bdl", "bql", "nd", "n.d.")

@@ -23,14 +23,23 @@ def decode(raw: bytes, shown: str) -> tuple[str, list[str]]:
     try:
         text = raw.decode(_utf16(raw) or "utf-8-sig")
     except UnicodeDecodeError:
-        text = raw.decode("latin-1")
-        notes = ["The file is not UTF-8; it was read as Latin-1."]
+        name, text = _of_single_bytes(raw)
+        notes = [f"The file is not UTF-8; it was read as {name}."]
     _require_table(text, shown)
     if _CONTROL.search(text):
         raise TrajectoryError(
             f"{shown} is not a text file (it holds binary data); save it as CSV first."
         )
     return text, notes
+
+
+def _of_single_bytes(raw: bytes) -> tuple[str, str]:
+    """The name of the encoding and the text: what Windows writes, or where that has no such
+    letters the older one that gives each byte its own."""
+    try:
+        return "Windows-1252", raw.decode("cp1252")
+    except UnicodeDecodeError:
+        return "Latin-1", raw.decode("latin-1")
 
 
 def _utf16(raw: bytes) -> str | None:
@@ -49,8 +58,9 @@ def _require_table(text: str, shown: str) -> None:
     kind = "a web page, XML or rich text" if _MARKUP.match(start) else ""
     kind = "a PDF" if start.startswith("%PDF-") else kind
     if start.startswith("{") or re.match(r"\[\s*[\[{\d-]", start):
+        lines = start.splitlines() if start.startswith("{") else []
         try:
-            json.loads(start)
+            json.loads(lines[0] if lines and lines[0].rstrip().endswith("}") else start)
             kind = "JSON"
         except (ValueError, RecursionError):
             pass

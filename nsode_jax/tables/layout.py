@@ -16,6 +16,7 @@ import numpy as np
 from nsode_jax.dynamics.trajectory import TrajectoryError, count
 from nsode_jax.tables.cells import DATA, kind_of, usual_kind
 from nsode_jax.tables.header import find_names, has_row_names, refuse_broken_numbers
+from nsode_jax.tables.names import is_like_time, numbers_rows
 from nsode_jax.tables.sheet import Sheet
 from nsode_jax.tables.transposed import find_rows, transpose
 
@@ -27,6 +28,7 @@ _SAMPLE = 200
 _NEARLY_ALL = 0.9
 _LONGEST = 100_000  # Characters of a line; the csv module allows a cell little more.
 _DELIMITERS = ("\t", ";", ",", "|", " ")  # In order of preference.
+_LINE_END = re.compile(r"\r\n|[\r\n\v\f]")
 _PAIRS = re.compile(r"(?=.*,)[-+]?\d+(,\d+)?( [-+]?\d+(,\d+)?)+")
 
 
@@ -53,7 +55,8 @@ def parse_text(text: str, file: str) -> Sheet:
       TrajectoryError: if there are no data, or if rows cannot be split into columns
         without doubt, as where thousands stand unquoted between commas.
     """
-    lines, comment = text.splitlines(), ""
+    lines, comment = _LINE_END.split(text), ""
+    lines = lines if lines[-1] else lines[:-1]
     lines, delimiters = _told_delimiter(lines)
     if '="' in text:  # So that spreadsheets leave the cell alone.
         lines = [re.sub(r'(^|[\t;,|])="([^"]*)"', r'\1"\2"', line) for line in lines]
@@ -76,7 +79,7 @@ def parse_text(text: str, file: str) -> Sheet:
 
     width, names, unnamed = layout.width, *_find_names(layout, comment, file)
     start = filled[layout.start] if layout.start < len(filled) else len(lines)
-    frame, notes = _read_frame(lines[start:], layout, file, start)
+    frame, shifted, notes = _read_frame(lines[start:], layout, file, start)
     filled_columns = [bool(frame[column].notna().to_numpy().any()) for column in range(width)]
     if any(names) and any(filled_columns[len(names) :]):
         quoted = lines[start].lstrip(" ").startswith('"')
@@ -91,12 +94,13 @@ def parse_text(text: str, file: str) -> Sheet:
     rows_are = "line" if len(frame) == len(lines) - start else "row"
     frame.index += start + 1 if rows_are == "line" else 1
     blank = [i for i in frame.index[frame.isna().all(axis=1)] if not _is_filled(lines[i - 1])]
-    whole = frame.index
-    frame = frame.drop(index=blank) if rows_are == "line" else frame.dropna(how="all")
+    whole, left_out = frame.index, [*blank, *frame.index[shifted]]
+    frame = frame.drop(index=left_out) if rows_are == "line" else frame.dropna(how="all")
 
     @functools.cache
     def reread(column: int) -> pd.Series:
-        cells = _parse(lines[start:], layout, file, dtype="str", usecols=[column])[column]
+        raw = {"dtype": "str", "keep_default_na": False, "na_values": [""]}
+        cells = _parse(lines[start:], layout, file, usecols=[column], **raw)[column]
         return cells.set_axis(whole).loc[frame.index]
 
     return Sheet(file, frame, names, rows_are, layout.delimiter, reread, tuple(notes))
@@ -195,7 +199,8 @@ def _lay_out(lines: list[str], delimiter: str, file: str) -> _Layout:
         for row, cells in zip(kinds, data)
     )
     start = next((i for i, begun in enumerate(begins) if begun), 1)
-    if _is_numbered_header(kinds[start:], width):
+    named = start and len(rows[start - 1]) == width and set(kinds[start - 1]) == {"text"}
+    if _is_numbered_header(rows[start:], kinds[start:], width, bool(named)):
         start += 1
     # A full row that begins with a number is one of the data, though it may hold a word.
     while start and width > 1 and len(rows[start - 1]) == width and kinds[start - 1][0] in DATA:
@@ -218,13 +223,20 @@ def _data_cells(kinds: list[str]) -> int:
     return sum(kind in DATA for kind in kinds) + dressed
 
 
-def _is_numbered_header(kinds: list[list[str]], width: int) -> bool:
-    """Whether the first row names columns by numbers: `time,1,2,3`."""
+def _is_numbered_header(
+    rows: list[list[str]], kinds: list[list[str]], width: int, named: bool
+) -> bool:
+    """Whether the first row names columns by numbers: `time,1,2,3`.
+
+    Below a row that names them (`named`) it may be data before the start: `baseline,10.0,3.0`.
+    """
     if len(kinds) < 4 or len(kinds[0]) != width or "text" not in kinds[0]:
         return False
-    named = [c for c, kind in enumerate(kinds[0]) if kind == "text"]
-    below = [Counter(row[c] for row in kinds[1:] if c < len(row)) for c in named]
-    return named[0] == 0 and all(usual_kind(column) != "text" for column in below)
+    if named and not (is_like_time(rows[0][0]) or numbers_rows(rows[0][0])):
+        return False
+    columns = [c for c, kind in enumerate(kinds[0]) if kind == "text"]
+    below = [Counter(row[c] for row in kinds[1:] if c < len(row)) for c in columns]
+    return columns[0] == 0 and all(usual_kind(column) != "text" for column in below)
 
 
 def _split(lines: list[str], delimiter: str, file: str) -> tuple[list[list[str]], list[int]]:
@@ -274,8 +286,8 @@ def _parse(lines: list[str], layout: _Layout, file: str, **how: Any) -> pd.DataF
 
 def _read_frame(
     lines: list[str], layout: _Layout, file: str, start: int
-) -> tuple[pd.DataFrame, list[str]]:
-    """A row per line, and notes on rows that have not the usual number of cells."""
+) -> tuple[pd.DataFrame, list[int], list[str]]:
+    """A row per line, rows that cannot be used, and notes on the number of cells."""
     frame = _parse(lines, layout, file)
     if len(frame) != len(lines):
         _require_closed_quotes(frame, file)
@@ -291,17 +303,37 @@ def _read_frame(
             "marks of thousands stand between the cells, put quotation marks around the numbers, "
             "or save the file with semicolons or tabs between the columns."
         )
-    uneven = len(extra)
+    short = []
     if len(frame) == len(lines):
-        suspects = (lines[row] for row in np.flatnonzero(~full))
-        uneven += sum(_is_short(line, layout) for line in suspects if _is_filled(line))
+        suspects = [int(row) for row in np.flatnonzero(~full) if _is_filled(lines[row])]
+        short = [row for row in suspects if _is_short(lines[row], layout)]
+    shifted = _shifted_rows(short, lines, layout)
     notes = []
-    if uneven:
+    if shifted:
+        notes.append(
+            f"{count(len(shifted), 'row')} left out with fewer than {layout.width} cells (first: "
+            f"line {start + shifted[0] + 1}), as spaces do not tell which one is absent."
+        )
+    if uneven := len(extra) + len(short) - len(shifted):
         notes.append(
             f"{count(uneven, 'row')} had more or fewer than {layout.width} cells; what is absent "
             "counts as missing."
         )
-    return frame, notes
+    return frame, shifted, notes
+
+
+def _shifted_rows(short: list[int], lines: list[str], layout: _Layout) -> list[int]:
+    """Rows with too few cells whose cells may stand in other columns than theirs: of a table
+    with spaces between them, unless what is absent may be a word at the end of the row."""
+    if layout.delimiter != " ":
+        return []
+    kinds = [[kind_of(cell) for cell in row] for row in layout.rows]
+    columns = [Counter(row[c] for row in kinds if c < len(row)) for c in range(layout.width)]
+    enough = layout.width
+    while enough and usual_kind(columns[enough - 1]) == "text":
+        enough -= 1
+    shifted = [row for row in short if len(lines[row].split()) < enough]
+    return [row for row in shifted if _begins_with_data(lines[row])]
 
 
 def _begins_with_data(line: str) -> bool:

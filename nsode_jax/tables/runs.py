@@ -15,6 +15,7 @@ _FEWEST = 3  # Rows of a run; shorter ones are rows out of order.
 _ROUNDS = (7, 12, 24, 52, 53, 60, 360, 365, 366, 1440, 3600, 86400)
 """After so many hours, minutes, days and the like clocks and calendars begin anew."""
 
+_NEARLY_ALL = 0.9
 _BLOCK = 3  # Rows with one label below each other.
 
 
@@ -116,9 +117,12 @@ def require_counting_on(sheet: Sheet, time: int, t: Float[np.ndarray, " row"]) -
 def note_on_blocks(sheet: Sheet, time: int) -> list[str]:
     """A note on labels that stand in blocks below each other, though the times count on."""
     for column in sheet.frame.columns:
-        if column == time or sheet.kind(column) != "text" or sheet.cells(column).hasnans:
+        if (
+            column == time
+            or sheet.kind(column) != "text"
+            or (labels := sheet.labels(column)).hasnans
+        ):
             continue
-        labels = sheet.text(column)
         blocks = (labels != labels.shift()).cumsum()
         if 1 < labels.nunique() == blocks.iloc[-1] and blocks.value_counts().min() >= _BLOCK:
             row = int(np.argmax(blocks.to_numpy() > 1))
@@ -179,27 +183,32 @@ def _is_label(sheet: Sheet, column: int, number: np.ndarray) -> bool:
     if number[-1] == 0:
         return False
     cells = sheet.cells(column)
-    if cells.hasnans:
+    labels = cells if cells.dtype.kind in "iuf" else sheet.labels(column)
+    if labels.hasnans:
         return False
-    changes = (cells != cells.shift()).to_numpy()[1:]
-    return bool((changes == (np.diff(number) > 0)).all()) and cells.nunique() > 1
+    changes = (labels != labels.shift()).to_numpy()[1:]
+    return bool((changes == (np.diff(number) > 0)).all()) and labels.nunique() > 1
 
 
 def _takes_turns(sheet: Sheet, column: int, time: int, usable: np.ndarray) -> bool:
-    """Whether a few labels come again and again, each once at a time that is repeated."""
+    """Whether a few labels come again and again, each once at a time that is repeated.
+
+    Numbers that do so may be anything, unless they explain repeated times: as the subjects, the
+    first of which is there at nearly all times.
+    """
     if sheet.kind(column) in ("date", "clock") or sheet.cells(column).dtype.kind == "f":
         return False
-    labels = sheet.text(column).loc[usable]
+    labels = sheet.labels(column).loc[usable]
     each = labels.value_counts()
     if labels.hasnans or not 2 <= len(each) <= len(labels) / _FEWEST:
         return False
-    even = each.min() >= _FEWEST and each.max() <= each.min() + 2
-    blocks = int((labels != labels.shift()).sum())
-    if not even or blocks < 2 * len(each):
+    if int((labels != labels.shift()).sum()) < 2 * len(each):
         return False
     times = sheet.cells(time).loc[usable]
-    repeated = times.duplicated(keep=False).mean() > 0.5
-    pairs = times.astype("str") + "\0" + labels
-    # Numbers that come in turns may be anything, unless they explain repeated times.
-    apart = not pairs.duplicated().any()
-    return apart and bool(repeated or sheet.kind(column) == "text")
+    if (times.astype("str") + "\0" + labels).duplicated().any():
+        return False
+    is_text = sheet.kind(column) == "text"
+    even = bool(each.min() >= _FEWEST and each.max() <= each.min() + 2)
+    if times.duplicated(keep=False).mean() > 0.5:
+        return even or is_text or bool(each.max() >= _NEARLY_ALL * times.nunique())
+    return even and is_text

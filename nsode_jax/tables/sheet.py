@@ -86,6 +86,13 @@ class Sheet:
             return as_text(self.reread(column))
         return as_text(cells)
 
+    def labels(self, column: int) -> pd.Series:
+        """The column's cells as labels, NaN only where there is nothing: "none" and "-" are
+        treatments too."""
+        cells = self.cells(column) if self.reread is None else self.reread(column)
+        text = cells.astype("str").str.strip()
+        return text.mask(cells.isna() | (text == ""))
+
 
 def as_text(cells: pd.Series) -> pd.Series:
     """The cells as text, NaN where there is nothing or a mark of a missing value."""

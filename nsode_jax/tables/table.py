@@ -273,7 +273,7 @@ def _rows_of_series(
         return {str(n + 1): number == n for n in range(number[-1] + 1)}
     if series is None:
         return {"": np.ones(len(sheet.frame), bool)}
-    labels = sheet.text(series)
+    labels = sheet.labels(series)
     if labels.hasnans:
         labels = _filled_down(sheet, series, t.values)
     labels = labels.str.rstrip(":").to_numpy(object)
@@ -286,7 +286,7 @@ def _filled_down(sheet: Sheet, series: int, t: np.ndarray) -> pd.Series:
     Raises:
       TrajectoryError: if some are missing among others.
     """
-    labels = sheet.text(series)
+    labels = sheet.labels(series)
     empty = (labels.isna() & np.isfinite(t)).to_numpy()
     starts = np.flatnonzero(labels.notna())
     if starts.size and not empty[: starts[0]].any() and labels.dropna().is_unique:

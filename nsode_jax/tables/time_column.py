@@ -135,7 +135,7 @@ def goes_one_way(sheet: Sheet, column: int, by: Sequence[int] = ()) -> bool:
     cells = sheet.cells(column)
     if cells.dtype.kind not in "iuf":
         return False
-    groups = [cells] if not by else [part for _, part in cells.groupby(sheet.text(by[0]))]
+    groups = [cells] if not by else [part for _, part in cells.groupby(sheet.labels(by[0]))]
     for part in groups:
         steps = np.diff(part.dropna().to_numpy(np.float64))
         if not ((steps > 0).all() or (steps < 0).all()):
