@@ -12,7 +12,7 @@ from nsode_jax.expressions.operators import OPERATORS
 
 UNARY = [token for token, operator in OPERATORS.items() if operator.arity == 1]
 BINARY = [token for token, operator in OPERATORS.items() if operator.arity == 2]
-_CONSTANTS = (2.0, -2.0, 1.0, -0.5, 3.25e-9, -1e22, 0.0, -0.0)
+_CONSTANTS = (2.0, -2.0, 1.0, -0.5, 3.25e-9, -1e22, 1.201e14, 0.0, -0.0)
 
 
 def random_prefix(rng, depth):
@@ -151,6 +151,7 @@ def test_wrong_number_of_constants_is_refused():
         ("y*2", r"y \cdot 2"),
         ("3*2**y", r"3 \cdot 2^{y}"),
         ("1e-9*y", r"10^{-9} y"),
+        ("120100000000000*y", r"1.201 \cdot 10^{14} y"),
         ("1.5e-9*y", r"1.5 \cdot 10^{-9} y"),
         ("y*(-2)", r"y \left(-2\right)"),
         ("sqrt(y) - (-y)", r"\sqrt{y} - \left(-y\right)"),
@@ -171,6 +172,7 @@ def test_latex(text, latex):
         ("-y - 2", "-y - 2"),
         ("-2*y/(1 + y) - y + sin(y) + 4", "sin(y) - 2*y/(1 + y) - y + 4"),
         ("3 - y", "3 - y"),
+        ("120123456789012*y**2 - 1234567*y", "1.2e+14*y**2 - 1230000*y"),
     ],
 )
 def test_rounded_is_for_display(text, shown):

@@ -46,6 +46,14 @@ def with_gap(column, rows):
         (T, WAVES, {"inputs": np.ones(30)}, "The input u is constant"),
         (T, [WAVES, WAVES], {"inputs": np.ones(30)}, "The input u is constant"),
         (T, WAVES, {"inputs": T[:20]}, "30 rows of values and 20 of inputs"),
+        (T, WAVES, {"inputs": np.ones(20)}, "30 rows of values and 20 of inputs"),
+        ([T, T], [WAVES, WAVES], {"inputs": [T, WAVES]}, "All runs need the same inputs"),
+        (
+            T,
+            np.where(np.arange(30)[:, None] % 2 == [0, 1], WAVES, np.nan),
+            {"names": ["x", "z"]},
+            "No row has values of all of x, z, which the laws of a system need at the same times",
+        ),
         ([T, T], [WAVES, WAVES[:, :1]], {}, "All runs need the same quantities"),
         ([T], [WAVES, WAVES], {}, "2 runs of values, 1 of times and 2 of inputs"),
         ([T, T], [WAVES, WAVES], {"inputs": [T]}, "2 runs of values, 2 of times and 1 of inputs"),
@@ -70,6 +78,19 @@ def test_rows_with_a_gap_are_dropped_with_a_word():
     assert notes == ["1 of 30 rows dropped: a value is missing."]
     forced, notes = read(T, WAVES, with_gap(T**2, 7))
     assert len(forced.runs[0]) == 29 and notes == ["1 of 30 rows dropped: a value is missing."]
+
+
+def test_notes_tell_of_which_runs_they_are():
+    gaps = [with_gap(WAVES, rows) for rows in ((4, 1), slice(0), 7, slice(5, 7))]
+    notes = read(T, gaps)[1]
+    assert notes == [
+        "Run 1, 3 of 4: 1 of 30 rows dropped: a value is missing.",
+        "Run 4 of 4: 2 of 30 rows dropped: a value is missing.",
+    ]
+    t = np.linspace(0.0, 5.0, 1000)
+    assert read(t, [np.sin(t), np.cos(t)], order=2)[1] == [
+        f"Each run: 1000 points thinned to {MAX_POINTS} for fitting."
+    ]
 
 
 def test_repeated_times_are_averaged_with_a_word():

@@ -58,6 +58,8 @@ def test_velocities_are_states_of_second_order():
     assert system.states == ("x", "y", "v_x", "v_y")
     assert system.variables == ("x", "y", "v_x", "v_y", "u", "t")
     assert System(("y",), order=2).states == ("y", "v")
+    assert System(("x", "v_x"), order=2).states == ("x", "v_x", "v_x_", "v_v_x")
+    assert System(("x",), ("v", "v_x"), order=2).variables == ("x", "v_x_", "v", "v_x")
     found = System(("y",), order=2).equations(laws(("y", "v"), "-y"))
     assert [law.infix for law in found] == ["v", "-y"]
 

@@ -57,9 +57,17 @@ class System:
         """Names of the unobserved velocities; none of a system of first order."""
         if self.order == 1:
             return ()
-        if len(self.observed) == 1 and "v" not in (*self.observed, *self.inputs):
+        taken = {*self.observed, *self.inputs}
+        if len(self.observed) == 1 and "v" not in taken:
             return ("v",)
-        return tuple(f"v_{name}" for name in self.observed)
+        names = []
+        for name in self.observed:
+            velocity = f"v_{name}"
+            while velocity in taken:
+                velocity += "_"
+            taken.add(velocity)
+            names.append(velocity)
+        return tuple(names)
 
     @property
     def states(self) -> tuple[str, ...]:

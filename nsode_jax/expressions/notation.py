@@ -19,13 +19,18 @@ from nsode_jax.expressions.prefix import ExpressionError, Prefix, argument_start
 NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*", re.ASCII)
 """A name in a formula; `e` in `1e5` is none."""
 
+_LONG = 1e7
+"""From here on 120100000000000 is written as 1.201e+14."""
+
 _MAX_CHARACTERS = 20_000
 _MAX_PARTS = 1_000
 """Of a formula in text: longer ones are no laws, and would exhaust Python's stack."""
 
 
 def format_number(value: float) -> str:
-    """Shortest text that reads back as the same float; whole numbers plain."""
+    """Shortest text that reads back as the same float; whole numbers plain, up to `_LONG`."""
+    if abs(value) >= _LONG and float(short := f"{value:.6g}") == value:
+        return short
     if value == int(value) and abs(value) < 1e15:
         return str(int(value)) if value or math.copysign(1.0, value) > 0 else "-0.0"
     return repr(value)

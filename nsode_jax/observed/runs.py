@@ -66,13 +66,12 @@ def read_runs(
             "inputs; all need as many."
         )
     us = [_table(u) if u is not None else np.empty((len(c), 0)) for u, c in zip(forced, columns)]
+    if any(u.shape[1] != us[0].shape[1] for u in us):
+        raise TrajectoryError("All runs need the same inputs.")
     own, notes = _names(names, values[0], "y", number)
     other, more = _names(input_names, forced[0], "u", us[0].shape[1], own)
     system = System(own, other, explicit_time, order)
     notes += more
-    for name, of_runs in zip(other, np.concatenate(us).T, strict=True):
-        if _is_constant(of_runs):
-            raise TrajectoryError(f"The input {name} is constant; leave it out.")
     times, converted = times_alike(times)
     notes += converted
     # No predators in a control: what changes in other runs may be constant in one.
@@ -81,7 +80,7 @@ def read_runs(
         for name, of_runs in zip(own, zip(*(part.T for part in columns), strict=True))
         if not all(map(_is_constant, of_runs))
     ]
-    runs = []
+    runs, said = [], []
     for place, which in enumerate(zip(times, columns, us, strict=True), start=1):
         try:
             run, its_notes = _run(*which, system, may_rest)
@@ -90,8 +89,26 @@ def read_runs(
                 raise
             raise TrajectoryError(f"Run {place} of {len(values)}: {error}") from None
         runs.append(run)
-        notes += its_notes
-    return Observations(system, tuple(runs)), notes
+        said.append(its_notes)
+    for name, of_runs in zip(other, np.concatenate(us).T, strict=True):
+        if _is_constant(of_runs):
+            raise TrajectoryError(f"The input {name} is constant; leave it out.")
+    return Observations(system, tuple(runs)), [*notes, *_of_runs(said)]
+
+
+def _of_runs(said: Sequence[Sequence[str]]) -> list[str]:
+    """The notes on all runs, each once, with the runs that it is on."""
+    places: dict[str, list[str]] = {}
+    for place, notes in enumerate(said, start=1):
+        for note in notes:
+            places.setdefault(note, []).append(str(place))
+    if len(said) == 1:
+        return list(places)
+    found = []
+    for note, runs in places.items():
+        which = f"Run {', '.join(runs)} of {len(said)}" if len(runs) < len(said) else "Each run"
+        found.append(f"{which}: {note}")
+    return found
 
 
 def _are_runs(t: Any, values: Any) -> bool:
@@ -203,6 +220,11 @@ def _run(
             )
     known &= np.isfinite(u).all(axis=1)
     rows = np.flatnonzero(known)
+    if not rows.size and np.isfinite(y).any(axis=0).all():
+        raise TrajectoryError(
+            f"No row has values of all of {', '.join((*system.observed, *system.inputs))}, which "
+            "the laws of a system need at the same times."
+        )
     kept, columns, notes = np.asarray(t)[rows], [], []
     if rows.size < len(y):
         notes.append(f"{len(y) - rows.size} of {len(y)} rows dropped: a value is missing.")
