@@ -8,6 +8,8 @@ import pytest
 from observing import observed
 
 from nsode_jax.dynamics.system import System
+from nsode_jax.expressions.canonical import canonicalize
+from nsode_jax.expressions.constants import structure
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.components import component_forms
 from nsode_jax.search.equations import draft_equations, peaks
@@ -60,6 +62,16 @@ def test_a_saturation_gets_its_threshold():
     points = np.random.default_rng(0).uniform(0.3, 1.0, (2, 50))
     true = Expression.from_infix(equations[0], NAMES)
     np.testing.assert_allclose(best.evaluate(*points), true.evaluate(*points), atol=0.01)
+
+
+def test_a_pendulum_in_degrees_is_one():
+    system, degrees = System(("x",), order=2), 180 / np.pi
+    law = f"-{6.2 * degrees}*sin({1 / degrees}*x) - 0.25*v"
+    data, _ = observed(system, (law,), (150.0, 0.0), noise=0.5)
+    drafts = draft_equations(component_forms(data)[0], system, 8.0, 5, SparseConfig())
+    found = {structure(draft.expression): draft.expression for draft in drafts}
+    right = found[structure(canonicalize(Expression.from_infix(law, system.variables)))]
+    assert 1 / degrees == pytest.approx(min(map(abs, right.constants)), rel=0.05)
 
 
 def test_a_frequency_is_seen_in_the_periodogram():

@@ -1,5 +1,7 @@
 """Tests for the terms of which equations of systems are made."""
 
+import math
+
 import numpy as np
 
 from nsode_jax.expressions.expression import Expression
@@ -55,3 +57,11 @@ def test_phases_may_run_apart():
     t = np.linspace(0.0, 50.0, 200)
     terms = functions(("a", "b"), np.array([1.1 * t, 0.2 * t]))
     assert ("sin", "sub", "a", "b") in terms and ("sin", "a") not in terms
+
+
+def test_an_angle_may_be_in_degrees():
+    swing = np.linspace(-150.0, 140.0, 50)
+    wave = ("sin", "mul", math.pi / 180, "x")
+    assert wave in functions(("x",), swing[None])
+    for values in (swing / 100, swing + 200, 1000 * swing):
+        assert wave not in functions(("x",), values[None])

@@ -24,7 +24,9 @@ _QUANTILES = (0.03, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95)
 """Of the magnitudes of a variable: thresholds of saturations that are tried."""
 
 _LARGEST_ANGLE, _LARGEST_EXPONENT = 30.0, 10.0
-"""Magnitudes up to which a variable may be an angle, or an exponent."""
+"""Magnitudes up to which a variable may be an angle in radians, or an exponent."""
+
+_DEGREE = math.pi / 180
 
 _LEAST_BENT = 0.01
 """Magnitude of a variable from which on its functions are seen to bend: sin(x) differs from x by
@@ -56,15 +58,18 @@ def functions(
 ) -> list[Prefix]:
     """Functions of one variable, and products of functions of two.
 
-    Waves and exponentials of variables that are large in the units at hand are left out, and
-    poles among the values: next to one a term fits any single point. So is what is a simpler
-    term along these values: waves and exponentials of small variables, and x|x| on one side of 0.
+    Waves and exponentials of variables that are large in the units at hand are left out, but for
+    waves of what may be an angle in degrees. So are poles among the values: next to one a term
+    fits any single point. And so is what is a simpler term along these values: waves and
+    exponentials of small variables, and x|x| on one side of 0.
     """
     of_each = [_elementary(name, row) for name, row in zip(variables, values, strict=True)]
     found = [part for parts in of_each for part in parts]
     for name, row in zip(variables, values, strict=True):
         if _is_within(row, _LARGEST_ANGLE):
             found.append(("mul", "sin", name, "cos", name))
+        elif _is_within(_DEGREE * row, _LARGEST_ANGLE) and _changes_sign(row):
+            found += [(wave, "mul", _DEGREE, name) for wave in ("sin", "cos")]
         if min(row.max(), -row.min()) > _TWO_SIDED * np.abs(row).max():
             found.append(("mul", name, "sqrt", "pow", name, 2.0))
     for (left, one), (right, other) in itertools.combinations(zip(of_each, values), 2):
