@@ -141,13 +141,17 @@ def test_units_are_not_mixed():
     assert "'\u20ac6' in line 9" in refusal(read, ["$5"] * 7 + ["\u20ac6"] * 2)
 
 
-@pytest.mark.parametrize("mark", ["-999", "-9999.0", "-99"])
+@pytest.mark.parametrize(
+    "mark", ["-999", "-9999.0", "-99", "-99.9", "-99.99", "-999.9", "-999.99", "-9999.9"]
+)
 def test_marks_of_loggers_are_missing(mark):
     cells = [*Y[:4], mark, *Y[4:]]
     result = read(cells, range(10))
     assert result.trajectories[0].y.tolist() == Y and "first in line 6" in result.notes[0]
     negative = read([-1.5, *cells], range(11)).trajectories[0]
-    assert len(negative) == 11  # Among negative numbers it is a number.
+    assert len(negative) == 10  # As it is among negative ones, if it is far from all of them.
+    near = [float(mark) * share for share in np.linspace(0.4, 1.8, 10)]
+    assert len(read([*near, mark], range(11)).trajectories[0]) == 11
 
 
 def test_a_cell_with_its_error_is_refused_with_a_hint():

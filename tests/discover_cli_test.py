@@ -15,6 +15,7 @@ import pytest
 
 import nsode_jax.discover as cli
 from nsode_jax.console import terminal
+from nsode_jax.console.arguments import parse
 from nsode_jax.discovery import pipeline
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
@@ -335,6 +336,22 @@ def test_bad_files(calls, capsys, tmp_path):
 def test_bad_options(calls, capsys, options, words):
     assert words in refused(capsys, YEAST, *options)
     assert not calls
+
+
+@pytest.mark.parametrize("option", ["--try", "--known", "--form", "--bounds", "--from", "--to"])
+def test_an_option_is_no_value_of_the_one_before(calls, capsys, option):
+    said = refused(capsys, YEAST, option, "--effort", "fast")
+    assert f"argument {option}: expected one argument" in said
+
+
+def test_values_may_begin_with_a_minus():
+    options = vars(parse(["data.csv", "--from", "-11e0", "--to", "-1:30", "--known", "-y"]))
+    assert [options[name] for name in ("from", "to", "known")] == ["-11e0", "-1:30", "-y"]
+
+
+def test_the_report_names_the_table_of_laws(calls, tmp_path):
+    assert cli.main([str(YEAST), "--named-laws", "none", "--out", str(tmp_path / "report")]) == 0
+    assert "named\\_laws = none" in (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
 
 
 def test_no_arguments(calls, capsys):

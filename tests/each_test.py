@@ -242,3 +242,15 @@ def test_any_label_has_a_file(tmp_path, label):
     assert other != result_file(tmp_path, label) and len(other.name.encode()) < 255
     again = discover_each({label: decay(0.4)}, tmp_path, processes=1, **OPTIONS)
     assert again.loc[label, "error"] == ""
+
+
+def test_series_of_one_name_have_a_law_each(tmp_path, capsys):
+    file, out = tmp_path / "groups.csv", tmp_path / "laws.of.groups"
+    rows = np.column_stack([T, *(decay(rate)[1] for rate in (0.4, 0.5, 0.6, 0.7))])
+    lines = [",".join(f"{value:.6f}" for value in row) for row in rows]
+    names = ",Control,,Treated,\ntime,rep1,rep2,rep1,rep2\n"
+    file.write_text(names + "\n".join(lines))
+    out.mkdir()  # A folder, though its name ends like a file's.
+    asked = ["--replicates", "--each", "--effort", "fast", "--sources", "named laws"]
+    assert command.main([str(file), *asked, "--processes", "1", "--out", str(out)]) == 0
+    assert "laws for 4 of 4 series" in capsys.readouterr().out

@@ -109,3 +109,20 @@ def test_words_among_the_errors_are_named(tmp_path):
     cells[4] = "bad"
     found = read_measurements(table(tmp_path, T, Y, cells), sigma="s")
     assert len(found.trajectories[0]) == 11 and any("'bad' in line 6" in n for n in found.notes)
+
+
+def test_a_number_that_may_be_of_a_column_is_told(tmp_path):
+    path = table(tmp_path, T, Y, S, names="t,y,s")
+    found = read_measurements(path, value="y", sigma="3")
+    assert found.trajectories[0].sigma == pytest.approx(3)
+    assert "The measurement error 3 counts for all values" in found.notes[0]
+    assert not read_measurements(path, value="y", sigma="0.3").notes
+
+
+def test_columns_of_errors_may_have_commas_in_their_names(tmp_path):
+    path = table(tmp_path, T, Y, Y + 1, S, 2 * S, names="t,a,b,SA,s")
+    path.write_text(path.read_text().replace("SA", '"s, a"'))
+    options = {"value": "a,b", "replicates": True}
+    one, two = read_measurements(path, sigma='"s, a",s', **options).trajectories
+    np.testing.assert_allclose(one.errors, S)
+    np.testing.assert_allclose(two.errors, 2 * S)

@@ -9,6 +9,8 @@ from scipy.stats import t as student_t
 from solved import logistic
 
 from nsode_jax import discover as command
+from nsode_jax.console import own_constants
+from nsode_jax.console.arguments import parse
 from nsode_jax.discovery import discover
 from nsode_jax.discovery.own_constants import discover_own_constants
 from nsode_jax.dynamics.solve import solve
@@ -280,6 +282,17 @@ def test_a_plate_in_one_command(tmp_path, capsys):
     assert table.startswith("series,r,r_error") and "\nB2," in table
     text = (out / "report.md").read_text()
     assert "A1" in text and "Points fitted: " in text
+
+
+def test_the_report_tells_bounds_and_errors():
+    asked = parse(["a.csv", "--form", "r*y*(1 - y/K)", "--bounds", "K > 0, 0 < r < 5, c > -2",
+                   "--sigma", "0.1"])  # fmt: skip
+    assert own_constants.chosen(asked) == {
+        "constants": "common",
+        "form": "r*y*(1 - y/K)",
+        "bounds": "0 < K, 0 < r < 5, -2 < c",
+        "sigma": "0.1",
+    }
 
 
 def test_known_errors_judge_all_series_and_widen_no_interval():

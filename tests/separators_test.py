@@ -157,3 +157,26 @@ def test_a_group_that_is_one_thousand_is_compared_with_its_neighbours():
     assert found.trajectories[0].t.tolist() == [500 * i for i in range(10)]
     rows = [(cell, f"{i * i}.5") for i, cell in enumerate(cells)]
     assert "in two ways" in refusal(read_rows, [["t", "y"], *rows], ";")
+
+
+@pytest.mark.parametrize("thousands", ["'", " "])
+@pytest.mark.parametrize("mark", [".", ","])
+def test_with_another_mark_of_thousands_points_and_commas_are_decimal(thousands, mark):
+    """What would be 1020 or 1.02 is told: it is no group of thousands."""
+    cells = [f"{1.02 + 0.331 * i:.3f}".replace(".", mark) for i in range(12)]
+    assert "two ways" in refusal(read_text, column(cells, ";"))
+    got = read_text(column(cells, ";"), thousands=thousands)
+    assert got.trajectories[0].y.tolist() == [round(1.02 + 0.331 * i, 3) for i in range(12)]
+    grouped = [f"{i + 1}{thousands}{100 + i}{mark}125" for i in range(12)]
+    got = read_text(column(grouped, ";"), thousands=thousands)
+    assert got.trajectories[0].y[2] == 3102.125
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"decimal": ","}, "leave out --decimal"), ({"thousands": "."}, "leave out --thousands")],
+)
+def test_a_mark_with_which_nothing_is_a_number(options, words):
+    cells = [f"{1.5 + i:.2f}" for i in range(12)]
+    said = refusal(read_text, column(cells, ";"), **options)
+    assert "no number whose decimal mark is ',' (first: '1.50' in line 2)" in said and words in said

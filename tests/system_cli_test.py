@@ -70,6 +70,23 @@ def test_options_reach_the_search(calls, tmp_path):
     assert SystemDiscovery.load(tmp_path / "report" / "discovery.json").best is not None
 
 
+def test_names_with_commas_stand_in_quotation_marks(calls, tmp_path):
+    text = (tmp_path / "data.csv").read_text().replace("prey", '"prey, g"', 1)
+    (tmp_path / "data.csv").write_text(text)
+    assert main(["data.csv", "--value", '"prey, g",hunters', "--input", "u"]) == 0
+    assert calls[0]["names"] == ("prey, g", "hunters")
+
+
+def test_a_quantity_may_be_constant_in_a_run(calls, tmp_path):
+    rows = [f"{run},{t},{2 + np.sin(t)},{k * np.cos(t)},{k}" for k, run in enumerate("ab")
+            for t in np.linspace(0, 5, 30)]  # fmt: skip
+    (tmp_path / "data.csv").write_text("run,t,prey,hunters,u\n" + "\n".join(rows))
+    asked = ["data.csv", "--value", "prey,hunters", "--input", "u", "--series", "run"]
+    assert main(asked) == 0
+    assert [np.ptp(inputs) for inputs in calls[0]["inputs"]] == [0, 0]
+    assert np.ptp(calls[0]["y"][0][:, 1]) == 0
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -109,6 +109,10 @@ class TestClean:
     def test_constant(self, level):
         assert "constant" in refusal(clean, T, np.full(12, level))
 
+    def test_one_of_several_quantities_may_be_constant(self):
+        series, notes = clean(T, np.full(12, 0.1), constant=True)
+        assert series.y.tolist() == [0.1] * 12 and notes == ()
+
     def test_constant_up_to_rounding(self):
         assert "constant" in refusal(clean, T, 0.7 * (1 + 2e-16 * (T % 2)))
 

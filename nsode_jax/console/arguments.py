@@ -8,10 +8,13 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from nsode_jax.search.effort import EFFORTS, SOURCES
+from nsode_jax.tables.names import listed
 
 PROGRAM = "nsode_jax.discover"
 
-_FORMULAS = ("--known", "--try", "--form", "--bounds")
+_BEGIN_WITH_MINUS = ("--known", "--try", "--form", "--bounds", "--from", "--to")
+"""Options whose values may begin with a minus."""
+
 _BOUND = re.compile(
     r"(?:(?P<low>[^<>=]+)<=?)?\s*(?P<name>[A-Za-z_]\w*)\s*(?:(?P<sign>[<>])=?(?P<high>[^<>=]+))?",
     re.ASCII,
@@ -98,14 +101,15 @@ def require_one_quantity(options: argparse.Namespace, asked: str) -> None:
 
 def several_quantities(options: argparse.Namespace) -> bool:
     """Whether the columns of values are quantities with a law each."""
-    return "," in (options.value or "") and not options.replicates
+    return len(listed(options.value or "")) > 1 and not options.replicates
 
 
 def _joined(argv: Sequence[str]) -> list[str]:
     """The arguments, formulas joined to their options: -0.1*y is no option of its own."""
     joined: list[str] = []
     for argument in argv:
-        if joined and joined[-1] in _FORMULAS and argument.startswith("-"):
+        is_value = argument.startswith("-") and not argument.startswith("--")
+        if joined and joined[-1] in _BEGIN_WITH_MINUS and is_value:
             joined[-1] += f"={argument}"
         else:
             joined.append(argument)

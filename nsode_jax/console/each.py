@@ -27,7 +27,8 @@ chosen = scalar.chosen
 def run(options: argparse.Namespace) -> int:
     """As `scalar.run`; the exit code is 0 if a law was found for some series."""
     read = read_input(options)
-    if options.out is None or Path(options.out).suffix:
+    is_file = options.out and Path(options.out).suffix and not Path(options.out).is_dir()
+    if options.out is None or is_file:
         raise InputError("--each takes --out, a folder for the results")
     try:
         require_folder(options.out, "--out")

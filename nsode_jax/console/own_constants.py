@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 def run(options: argparse.Namespace) -> int:
     """As `scalar.run`."""
     read = read_input(options)
-    announce(read)
     output = output_of(options.file, options.out)
+    announce(read)
     found = searched(partial(find, read, options))
     if found is None:
         return 1
@@ -106,8 +106,21 @@ def find(
 def chosen(options: argparse.Namespace) -> dict[str, object]:
     """The options that make the result what it is."""
     given: dict[str, object] = {"constants": options.constants}
-    given |= scalar.chosen(options) if options.form is None else {"form": options.form}
+    given |= scalar.chosen(options) if options.form is None else _chosen_with_form(options)
     return given | ({"shared": ", ".join(options.shared)} if options.shared else {})
+
+
+def _chosen_with_form(options: argparse.Namespace) -> dict[str, object]:
+    given: dict[str, object] = {"form": options.form}
+    if options.bounds:
+        given["bounds"] = ", ".join(_as_bound(*bound) for bound in options.bounds.items())
+    return given | ({} if options.sigma is None else {"sigma": options.sigma})
+
+
+def _as_bound(name: str, ends: tuple[float | None, float | None]) -> str:
+    """As it was written: 0 < r < 5."""
+    low, high = ends
+    return f"{'' if low is None else f'{low:g} < '}{name}{'' if high is None else f' < {high:g}'}"
 
 
 def _constants_of_form(options: argparse.Namespace) -> tuple[str, ...]:

@@ -236,7 +236,7 @@ def chosen(options: argparse.Namespace) -> dict[str, object]:
         given["sources"] = ", ".join(options.sources)
     if options.operators is not None:
         given["operators"] = ", ".join(options.operators) or "none"
-    for name in ("robust", "zero_at_zero", "known", "sigma"):
+    for name in ("robust", "zero_at_zero", "known", "sigma", "named_laws"):
         if getattr(options, name) not in (None, False):
             given[name] = getattr(options, name)
     if options.laws:

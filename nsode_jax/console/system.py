@@ -17,6 +17,7 @@ from nsode_jax.console.terminal import remark
 from nsode_jax.dynamics.system import MOST_OBSERVED
 from nsode_jax.observed.runs import read_runs
 from nsode_jax.search.effort import SOURCES
+from nsode_jax.tables.names import listed
 from nsode_jax.tables.quantities import Quantities, read_quantities
 
 if TYPE_CHECKING:
@@ -43,9 +44,9 @@ def read_input(options: argparse.Namespace) -> Quantities:
     _refuse(options)
     read = read_quantities(
         options.file,
-        _listed(options.value),
+        listed(options.value),
         options.time,
-        inputs=_listed(options.input),
+        inputs=listed(options.input or ""),
         series=options.series,
         start=getattr(options, "from"),
         end=options.to,
@@ -96,15 +97,11 @@ def _refuse(options: argparse.Namespace) -> None:
     )
     if options.value is None:
         raise InputError("name the columns that have laws: --value prey,predator")
-    if (number := len(_listed(options.value))) > MOST_OBSERVED:
+    if (number := len(listed(options.value))) > MOST_OBSERVED:
         raise InputError(
             f"--value names {number} quantities, and a system has {MOST_OBSERVED} at most; if each "
             "is a series of one quantity, add --replicates"
         )
-
-
-def _listed(names: str | None) -> list[str]:
-    return [name.strip() for name in (names or "").split(",") if name.strip()]
 
 
 def what_was_read(read: Quantities) -> str:

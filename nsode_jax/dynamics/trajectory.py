@@ -91,6 +91,7 @@ def clean(
     y: Iterable[Any],
     fewest: int = MIN_POINTS,
     sigma: Iterable[Any] | float | None = None,
+    constant: bool = False,
 ) -> tuple[Trajectory, tuple[str, ...]]:
     """Makes a trajectory of raw times and values, and says what was done to them.
 
@@ -105,13 +106,14 @@ def clean(
       fewest: points that must remain; less than `MIN_POINTS` for one of several series.
       sigma: standard deviations of the measurements `[time]`, in units of y, or one for all;
         None if unknown. A row without one is dropped, a repeated time is averaged by them.
+      constant: whether the values may be constant, as one of several quantities may be.
 
     Returns:
       The trajectory, and one sentence for each thing that was done.
 
     Raises:
       TrajectoryError: if fewer than `fewest` points remain, if the values are
-        constant, if values or times are too large or too close together to compute with
+        constant and must not be, if values or times are too large or too close together to compute with
         in float64, or if a standard deviation is not positive and finite.
     """
     (t, notes), y = _as_times(t), as_numbers(y, "values")
@@ -156,7 +158,7 @@ def clean(
         y, errors = np.bincount(group, weights=weights * y) / weight, 1 / np.sqrt(weight)
         _require_enough(t.size, fewest, "with different times")
 
-    if np.ptp(y) <= CONSTANT_RELATIVE_RANGE * np.abs(y).max():
+    if not constant and np.ptp(y) <= CONSTANT_RELATIVE_RANGE * np.abs(y).max():
         raise TrajectoryError(
             f"The values are constant (all {y[0]:.6g} up to rounding); a series that does not "
             "change does not tell its law."

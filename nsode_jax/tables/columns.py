@@ -12,6 +12,7 @@ from nsode_jax.tables.names import (
     is_like_time,
     is_of_chamber,
     is_summary,
+    listed,
 )
 from nsode_jax.tables.numbers import not_numbers
 from nsode_jax.tables.sheet import Sheet
@@ -35,7 +36,7 @@ class Choice:
 def choose_columns(
     sheet: Sheet,
     time: str | None = None,
-    value: str | None = None,
+    value: str | Sequence[str] | None = None,
     series: str | None = None,
     replicates: bool = False,
     taken: Sequence[int] = (),
@@ -45,7 +46,7 @@ def choose_columns(
     Args:
       sheet: the table.
       time, value, series: columns by name or number from 1. With `replicates`, `value`
-        may be several, with commas between them; None: all columns of numbers.
+        may be several, in a list or with commas between them; None: all columns of numbers.
       replicates: whether each column of values is a series.
       taken: columns that hold something else.
 
@@ -139,13 +140,16 @@ def _likely_values(
     return likely, [f"Not taken as series, judged by their names and cells: columns {names}."]
 
 
-def _find_columns(sheet: Sheet, wanted: str, several: bool) -> list[int]:
-    if not several:
-        return [find_column(sheet, wanted)]
-    try:
-        return [find_column(sheet, wanted)]
-    except TrajectoryError:
-        columns = [find_column(sheet, part) for part in wanted.split(",")]
+def _find_columns(sheet: Sheet, wanted: str | Sequence[str], several: bool) -> list[int]:
+    names = wanted
+    if isinstance(names, str):
+        try:
+            return [find_column(sheet, names)]
+        except TrajectoryError:
+            names = listed(names)
+            if len(names) > 1 and not several:
+                raise
+    columns = [find_column(sheet, name) for name in names]
     if len(set(columns)) < len(columns):
         raise TrajectoryError(f"A column is named twice in {wanted!r}.")
     return columns

@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from nsode_jax.dynamics.trajectory import TrajectoryError
 from nsode_jax.tables.columns import find_column
+from nsode_jax.tables.names import listed
 from nsode_jax.tables.numbers import Numbers, read_numbers
 from nsode_jax.tables.separators import Convention
 from nsode_jax.tables.sheet import Sheet
@@ -39,8 +40,19 @@ def error_columns(sheet: Sheet, sigma: str | float | None) -> tuple[int, ...]:
     if sigma is None or _number(sheet, sigma) is not None:
         return ()
     wanted = str(sigma)
-    names = [wanted] if wanted in sheet.names else wanted.split(",")
+    names = [wanted] if wanted in sheet.names else listed(wanted)
     return tuple(find_column(sheet, name) for name in names)
+
+
+def note_on_number(sheet: Sheet, sigma: str | float | None) -> list[str]:
+    """A note where the number that is given may have been meant as that of a column."""
+    columns = map(str, range(1, len(sheet.names) + 1))
+    if sigma is None or str(sigma) not in columns or _number(sheet, sigma) is None:
+        return []
+    return [
+        f"The measurement error {sigma} counts for all values; a column of errors is named by "
+        "its name."
+    ]
 
 
 def read_errors(

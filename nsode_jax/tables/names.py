@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 
 _UNITS = (
@@ -54,6 +55,12 @@ ERRORS = re.compile(
     re.IGNORECASE,
 )
 """Names of standard deviations; the group is of what they are."""
+
+
+def listed(text: str) -> list[str]:
+    """Names with commas between them; those with commas themselves in quotation marks."""
+    rows = csv.reader([" ".join(text.split())], skipinitialspace=True)
+    return [name.strip() for name in next(rows, []) if name.strip()]
 
 
 def is_time(name: str) -> bool:

@@ -31,8 +31,10 @@ from nsode_jax.tables.sheet import Sheet
 if TYPE_CHECKING:
     import pandas as pd  # Slow to import, see `sheet`.
 
-_MARKS = (-99.0, -999.0, -9999.0, -99999.0)
+_MARKS = (-99.0, -999.0, -9999.0, -99999.0, -99.9, -99.99, -999.9, -999.99, -9999.9, -9999.99)
 """What loggers write where nothing was measured."""
+
+_FAR = 10  # Ranges of the others by which a mark is below them, where they are negative too.
 
 _LONG = 1000  # Rows from which reading cell by cell takes time.
 
@@ -76,16 +78,22 @@ def read_numbers(sheet: Sheet, column: int, convention: Convention = AS_FOUND) -
 
 
 def _without_marks(sheet: Sheet, column: int, numbers: Numbers) -> Numbers:
-    """Without -999 and the like among numbers that are never negative: marks of missing values."""
+    """Without -999 and the like far below all other numbers, or among such as are never negative:
+    marks of missing values."""
     values = numbers.values
-    marked = np.isin(values, _MARKS)
+    marked = np.isin(np.round(values, 3), _MARKS)
     others = values[np.isfinite(values) & ~marked]
-    if not marked.any() or not others.size or (others < 0).any():
+    if not marked.any() or not others.size:
+        return numbers
+    low = others.min()
+    marked &= (low >= 0) | (values < low - _FAR * np.ptp(others))
+    if not marked.any():
         return numbers
     first = int(np.argmax(marked))
+    among = "never negative" if low >= 0 else f"never below {low:g}"
     note = (
         f"Column {sheet.label(column)}: {count(int(marked.sum()), 'cell')} counted as missing, as "
-        f"{values[first]:g} (first in {sheet.place(first)}) among numbers that are never negative "
+        f"{values[first]:g} (first in {sheet.place(first)}) among numbers that are {among} "
         "marks what was not measured."
     )
     return dataclasses.replace(

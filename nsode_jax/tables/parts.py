@@ -53,8 +53,9 @@ def read_part(
     part: Part,
     window: tuple[float, float],
     fewest: int,
+    constant: bool,
 ) -> tuple[Trajectory, Limits, list[str]]:
-    """The trajectory, its limits, and notes."""
+    """The trajectory, which may be constant if `constant` says so, its limits, and notes."""
     y, notes = part.values, []
     inside = part.rows & ~((t.values < window[0]) | (t.values > window[1]))
     if outside := int(part.rows.sum() - inside.sum()):
@@ -81,6 +82,7 @@ def read_part(
             y.values[usable],
             fewest,
             None if errors is None else errors.values[usable],
+            constant,
         )
     except TrajectoryError as error:
         start = f"Series {part.label!r}: " if part.label else ""

@@ -57,16 +57,13 @@ def read_quantities(
       TrajectoryError: as `read_measurements`, and for values of which only a limit is known.
     """
     columns = [*quantities, *inputs]
-    read = read_measurements(path, time, ",".join(columns), replicates=True, **reading)
+    read = read_measurements(path, time, columns, replicates=True, constant=True, **reading)
     read.require_no_limits()
     number = len(read.trajectories) // len(columns)
     runs = [read.trajectories[run::number] for run in range(number)]
     aligned = [_aligned(parts) for parts in runs]
     times, values = zip(*aligned, strict=True)
-    # Those asked for by number have names too.
-    names = tuple(label.rpartition(", ")[2] for label in read.labels[::number])
-    names = tuple(b if a.isdigit() else a for a, b in zip(columns, names, strict=True))
-    last = len(quantities)
+    names, last = read.columns, len(quantities)
     return Quantities(
         times,
         tuple(each[:, :last] for each in values),

@@ -102,8 +102,11 @@ def decimal_mark(
       TrajectoryError: if the column can be read in two ways, naming both.
     """
     if convention.mark is not None:
+        _require_some(sheet, column, numbers, convention)
         return convention.mark, None
     said = [evidence(number) if number else "" for number in numbers]
+    if convention.thousands is not None:  # Blanks or apostrophes: then no point or comma is one.
+        said = [mark.lstrip("?") for mark in said]
     points, commas = said.count("."), said.count(",")
     if points and commas:
         if min(points, commas) > _FEW * (points + commas):
@@ -117,6 +120,21 @@ def decimal_mark(
     if len(marks) == 2:
         raise _mixed(sheet, column, [s.lstrip("?") for s in said])
     return _of_groups(sheet, column, numbers, said, marks.pop())
+
+
+def _require_some(
+    sheet: Sheet, column: int, numbers: Sequence[str | None], convention: Convention
+) -> None:
+    """Refuses a decimal mark with which no cell is a number."""
+    mark = str(convention.mark)
+    known = [row for row, number in enumerate(numbers) if number]
+    if known and all(math.isnan(to_float(str(numbers[row]), mark)) for row in known):
+        option = "decimal" if convention.decimal else "thousands"
+        raise TrajectoryError(
+            f"Column {sheet.label(column)} holds no number whose decimal mark is {mark!r} (first: "
+            f"{numbers[known[0]]!r} in {sheet.place(known[0])}); leave out --{option}, or give "
+            "another mark."
+        )
 
 
 def _of_certain(
@@ -231,7 +249,7 @@ def _mark_by_neighbours(numbers: Sequence[str | None], said: list[str], mark: st
     known = [(n, s) for n, s in zip(numbers, said) if n and _COMPARED.fullmatch(n)]
     jumps = {}
     for decimal in ".,":
-        logs = [_log(_value(number, decimal)) for number, _ in known]
+        logs = [_log(to_float(number, decimal)) for number, _ in known]
         jumps[decimal] = [
             abs(b - a)
             for a, b, (_, s), (_, r) in zip(logs, logs[1:], known, known[1:])
@@ -251,10 +269,6 @@ def _log(value: float) -> float:
     if value == 0.0:
         return math.nan
     return math.log10(min(max(abs(value), 1.0), sys.float_info.max))
-
-
-def _value(number: str, decimal: str) -> float:
-    return to_float(number, decimal)
 
 
 def to_float(number: str, decimal: str) -> float:

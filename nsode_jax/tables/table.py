@@ -18,7 +18,7 @@ from nsode_jax.dynamics.trajectory import (
 )
 from nsode_jax.tables.clocks import refuse_numbers_of_clocks
 from nsode_jax.tables.columns import Choice, choose_columns
-from nsode_jax.tables.errors import error_columns, read_errors
+from nsode_jax.tables.errors import error_columns, note_on_number, read_errors
 from nsode_jax.tables.files import Source, open_table
 from nsode_jax.tables.names import is_like_time
 from nsode_jax.tables.numbers import Numbers, read_numbers, with_marks_beside
@@ -50,6 +50,7 @@ class Measurements:
     Attributes:
       trajectories: cleaned series, in the order of the file.
       labels: what tells the series apart; ("",) if there is one.
+      columns: what the columns of values are called, each by a name of its own.
       limits: for each series what is known only by limits, which is not in its trajectory.
       names: of time and value ("t" and "y" where the file names none), with their unit
         where they held dates or cells with units: "day [days since 2020-03-01]".
@@ -58,6 +59,7 @@ class Measurements:
 
     trajectories: tuple[Trajectory, ...]
     labels: tuple[str, ...]
+    columns: tuple[str, ...]
     limits: tuple[Limits, ...]
     names: tuple[str, str]
     notes: tuple[str, ...]
@@ -94,7 +96,7 @@ def read_table(
 def read_measurements(
     path: Source,
     time: str | None = None,
-    value: str | None = None,
+    value: str | Sequence[str] | None = None,
     *,
     series: str | None = None,
     replicates: bool = False,
@@ -105,6 +107,7 @@ def read_measurements(
     dates: str | None = None,
     sigma: str | float | None = None,
     fewest: int = MIN_POINTS,
+    constant: bool = False,
 ) -> Measurements:
     """Reads series from a file with columns.
 
@@ -121,7 +124,8 @@ def read_measurements(
         the column of numbers that is named as a time, a column of dates, or the first
         column of numbers.
       value: the column of values, likewise. Without it: the next column of numbers. With
-        `replicates`, several names with commas between them; without it: all of them.
+        `replicates`, several names, in a list or with commas between them (and quotation marks
+        around a name with commas); without it: all of them.
       series: the column of labels that tell series apart which stand below each other, or
         "restart": a series ends where the clock starts again.
       replicates: whether each column of values is a series.
@@ -132,6 +136,7 @@ def read_measurements(
         several columns of values one for all, or one for each with commas between them), or
         a number for all. They are in the trajectories (`Trajectory.errors`).
       fewest: points that are needed, in all.
+      constant: whether a series may be constant, as a quantity or an input may be in a run.
 
     Raises:
       TrajectoryError: if the file cannot be read, has no such columns, can be read in
@@ -150,6 +155,7 @@ def read_measurements(
         for column in choice.values
     ]
     errors = read_errors(sheet, sigma, taken, values, convention)
+    notes += note_on_number(sheet, sigma)
     if sigma is None and (known := errors_of(sheet, choice.values)):
         names, option = ", ".join(map(sheet.label, known)), sheet.option(*known)
         how = "give it a name of its own" if option.isdigit() else f"--sigma {option}"
@@ -172,9 +178,9 @@ def read_measurements(
         for label, which in rows.items()
     ]
     if replicates:
-        parts = [part.named(sheet.names[part.column] or str(part.column + 1)) for part in parts]
+        parts = [part.named(_own_name(sheet, part.column, choice.values)) for part in parts]
     fewest_each = _FEWEST_OF_SEVERAL if len(parts) > 1 else fewest
-    read = _read_parts(sheet, choice, t, parts, window, fewest_each)
+    read = _read_parts(sheet, choice, t, parts, window, fewest_each, constant)
     refuse_unsteady_times(sheet, choice.time, t.values, rows.values(), time is not None)
     trajectories = tuple(trajectory for trajectory, _, _ in read)
     total = sum(map(len, trajectories))
@@ -186,7 +192,8 @@ def read_measurements(
     notes += told_together(labels, [its_notes for _, _, its_notes in read])
     names = time_name, _value_name(sheet, choice.values, values[0])
     limits = tuple(limit for _, limit, _ in read)
-    return Measurements(trajectories, labels, limits, names, tuple(dict.fromkeys(notes)))
+    columns = tuple(_own_name(sheet, column, choice.values) for column in choice.values)
+    return Measurements(trajectories, labels, columns, limits, names, tuple(dict.fromkeys(notes)))
 
 
 # --- columns -----------------------------------------------------------------
@@ -220,6 +227,14 @@ def _read_times(
     return known, name, (low, high)
 
 
+def _own_name(sheet: Sheet, column: int, columns: Sequence[int]) -> str:
+    """The name of one of these columns, with its number where others have the same."""
+    name = sheet.names[column]
+    if not name:
+        return str(column + 1)
+    return name if [sheet.names[c] for c in columns].count(name) == 1 else f"{name} ({column + 1})"
+
+
 def _value_name(sheet: Sheet, columns: Sequence[int], values: Numbers) -> str:
     names = [sheet.names[column] for column in columns]
     name = os.path.commonprefix(names).rstrip(" _-.(") if len(names) > 1 else names[0]
@@ -247,10 +262,11 @@ def _read_parts(
     parts: Sequence[Part],
     window: tuple[float, float],
     fewest: int,
+    constant: bool,
 ) -> list[tuple[Trajectory, Limits, list[str]]]:
     """All series; what is wrong with one may be that another column was meant."""
     try:
-        return [read_part(sheet, choice.time, t, part, window, fewest) for part in parts]
+        return [read_part(sheet, choice.time, t, part, window, fewest, constant) for part in parts]
     except TrajectoryError as error:
         taken = [note for note in choice.notes if "as the value" in note]
         raise TrajectoryError(" ".join([str(error), *taken])) from None
