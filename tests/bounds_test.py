@@ -10,6 +10,7 @@ from nsode_jax import discover as command
 from nsode_jax.console.arguments import InputError, parse
 from nsode_jax.discovery import discover
 from nsode_jax.fitting.bounds import Bounds
+from nsode_jax.reporting.report_own_constants import what_to_be_wary_of
 
 TIMES = np.linspace(0.0, 20.0, 25)
 FORM = "r*y*(1 - y/K)"
@@ -33,6 +34,8 @@ def test_values_are_mirrored_into_their_bounds():
     values = np.array([[-2.0, 5.0, 0.5, -7.0], [2.0, -5.0, 7.5, 7.0]])
     expected = [[2.0, -5.0, 1.5, -7.0], [2.0, -5.0, 2.5, 7.0]]
     assert bounds.reflected(values) == pytest.approx(np.array(expected))
+    at_zero = bounds.reflected(np.zeros(4))
+    assert at_zero[0] > 0 > at_zero[1] and bounds.holds(at_zero) and at_zero.all()
 
 
 def test_bounds_are_of_constants_that_there_are():
@@ -68,6 +71,24 @@ def test_a_constant_pressed_against_its_bound_is_told(series, shared):
     assert found.best.pressed[:, place].tolist() == [False, False, True]
     assert "K is pressed against its bound for 3:" in str(found)
     assert found.best.confidence_intervals[2, place, 1] <= 1.3
+
+
+@pytest.mark.parametrize(
+    "bounds, seed",
+    [({"K": (0, 1)}, 0), ({"K": (0.5, 1)}, 0), ({"K": (0, 1), "r": (0, 5)}, 1)],
+)
+def test_bounds_that_exclude_the_best_constants_give_the_best_within(bounds, seed):
+    """With K held at 1, rates of change fit best where f is 0 everywhere; solutions do not."""
+    t = np.linspace(0.0, 12.0, 20)
+    y = logistic(t, 0.9, 1.2, 0.1) + 0.02 * np.random.default_rng(seed).normal(size=t.size)
+    found = discover(t, y, constants="own", law=FORM, bounds=bounds)
+    held = discover(t, y, constants="own", law="r*y*(1 - y)")
+    assert found.best.constants[0] == pytest.approx([held.best.constants[0, 0], 1.0], rel=1e-3)
+    assert found.best.r2[0] == pytest.approx(held.best.r2[0], abs=1e-5)
+    assert found.best.pressed.tolist() == [[False, True]]
+    said = "R² is below 0.9: do not trust the constants there; the noise is too large, or the form"
+    assert said in str(found) and any(said in one for one in what_to_be_wary_of(found))
+    assert "R² is below" not in str(discover(t, y, constants="own", law=FORM))
 
 
 def test_signs_are_kept_where_a_form_can_be_written_in_two_ways(series):

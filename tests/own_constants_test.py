@@ -20,6 +20,7 @@ from nsode_jax.fitting.own_constants import fit_own_constants
 from nsode_jax.observed.dataset import Dataset
 from nsode_jax.reporting.form_discovery import FormDiscovery
 from nsode_jax.reporting.plot_series import plot_constants
+from nsode_jax.reporting.report_own_constants import forms_table
 from nsode_jax.selection.named_formula import NamedFormula
 
 LOGISTIC = NamedFormula.parse("r*y*(1 - y/K)")
@@ -379,3 +380,11 @@ def test_errors_that_are_alike_make_it_doubtful_that_the_form_was_found():
         found = discover_own_constants([t] * 3, y, effort="fast", sources=["named laws"])
         stated.append(1 - sum(candidate.probability for candidate in found.candidates))
     assert stated == pytest.approx([0.2, 0.5], abs=0.01)
+
+
+def test_the_median_is_the_same_in_the_text_and_in_the_report():
+    found = discover(TIMES, plate(2)[2], constants="own", law="r*y*(1 - y/K)")
+    best = dataclasses.replace(found.best, r2=np.array([0.9, 0.5]))
+    found = dataclasses.replace(found, candidates=(best,))
+    assert forms_table(found, 1).rows[0][2] == "0.70000"
+    assert "median 0.70000" in str(found)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -189,12 +190,25 @@ def _given_law(
     bounds: Mapping[str, tuple[float | None, float | None]],
     seed: int,
 ) -> Found:
-    """The fit of a known law."""
+    """The fit of a known law.
+
+    If its bounds exclude what fits best, rates of change may agree with solutions only where f
+    is 0 everywhere: the solutions are fitted from what is nearest to the best without bounds too.
+    """
     within = Bounds.of(bounds, formula.names)
     forms = [data_form(data) for data in given]
+    fitted = functools.partial(
+        fit_own_constants, given, formula.with_values, y0s=[form.y0s[0] for form in forms]
+    )
+    free = fitted(constants_of(formula, given, forms, seed))
+    if within is None or within.holds(free.constants):
+        return Found(formula, free, Origin(USER), bounds=within)
     starts = constants_of(formula, given, forms, seed, within)
-    y0s = [form.y0s[0] for form in forms]
-    fit = fit_own_constants(given, formula.with_values, starts, y0s, bounds=within)
+    nearest = np.clip(free.constants, within.low, within.high)
+    nearest = np.where(np.isfinite(nearest), nearest, starts)
+    fits = [fitted(start, bounds=within) for start in (starts, nearest)]
+    best = np.argmin([fit.residual_rms for fit in fits], axis=0), np.arange(len(given))
+    fit = fitted(np.array([fit.constants for fit in fits])[best], bounds=within)
     return Found(formula, fit, Origin(USER), bounds=within)
 
 

@@ -15,6 +15,8 @@ _PRESSED = 1e-3
 _TOUCHING = 1e-6
 """Of its magnitude, where the standard error is unknown."""
 
+_LEAST = 1e-300
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Bounds:
@@ -54,8 +56,12 @@ class Bounds:
                 raise ValueError(f"nothing is between the bounds of {name}: {least}, {greatest}")
         return cls(low, high) if given else None
 
+    def holds(self, values: Float[np.ndarray, "*of constants"]) -> bool:
+        """Whether all values are within."""
+        return bool(((self.low <= values) & (values <= self.high)).all())
+
     def reflected(self, values: Float[np.ndarray, "*of constants"]) -> Float[np.ndarray, "..."]:
-        """The values, mirrored at their bounds until they are within."""
+        """The values, mirrored at their bounds until they are within; none 0: that has no scale."""
         low, high = (
             np.broadcast_to(self.low, values.shape),
             np.broadcast_to(self.high, values.shape),
@@ -69,7 +75,7 @@ class Bounds:
         both = below & above
         width = high[both] - low[both]
         result[both] = low[both] + width - np.abs(width - (result[both] - low[both]) % (2 * width))
-        return result
+        return np.where(np.abs(result) < _LEAST, np.where(high > 0, _LEAST, -_LEAST), result)
 
     def relative(
         self, scale: Float[np.ndarray, " parameters"]

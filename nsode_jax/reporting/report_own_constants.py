@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from nsode_jax.expressions.display import value_with_error
 from nsode_jax.reporting.documents import (
     Block,
@@ -142,7 +144,8 @@ def what_to_be_wary_of(found: FormResult) -> tuple[str, ...]:
         wary.append(f"No solution was found for: {', '.join(found.unexplained)}.")
     if found.conspicuous:
         wary.append(f"Explained worse than the others: {', '.join(found.conspicuous)}.")
-    return (*wary, *(f"{sentence}." for sentence in found.remarks_on_bounds))
+    remarks = (*found.remarks_on_fit, *found.remarks_on_bounds)
+    return (*wary, *(f"{remark}." for remark in remarks))
 
 
 def constant_blocks(found: FormResult) -> list[Block]:
@@ -208,7 +211,7 @@ def forms_table(found: FormResult, most: int) -> Table:
         (
             str(rank),
             probability_text(one.probability),
-            r2_text(float(sorted(one.r2)[len(one.r2) // 2])),
+            r2_text(float(np.median(one.r2))),
             one.name or "-",
             one.formula.text,
         )

@@ -16,6 +16,7 @@ from nsode_jax.expressions.display import value_with_error
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.bounds import Bounds
 from nsode_jax.results import prediction
+from nsode_jax.results.diagnostics import POOR_R2
 from nsode_jax.results.formatting import aligned, probability_text, r2_text
 from nsode_jax.results.source import program_of_series
 from nsode_jax.results.uncertainty import quantile
@@ -288,17 +289,30 @@ class FormResult:
     @property
     def remarks_on_bounds(self) -> tuple[str, ...]:
         """A sentence for each constant of the best form that is at its bound in some series."""
-        sentences = []
-        for name, at_bound in zip(self.best.names, self.best.pressed.T, strict=True):
-            if at_bound.any():
-                which = [label for label, is_at in zip(self.labels, at_bound) if is_at]
-                more = f" and {len(which) - SHOWN} more" if len(which) > SHOWN else ""
-                where = f" for {', '.join(which[:SHOWN])}{more}" if len(self.labels) > 1 else ""
-                sentences.append(
-                    f"{name} is pressed against its bound{where}: the data would have it beyond, "
-                    "and its error, as if it were free, says little"
-                )
-        return tuple(sentences)
+        return tuple(
+            f"{name} is pressed against its bound{self._where(at_bound)}: the data would have it "
+            "beyond, and its error, as if it were free, says little"
+            for name, at_bound in zip(self.best.names, self.best.pressed.T, strict=True)
+            if at_bound.any()
+        )
+
+    @property
+    def remarks_on_fit(self) -> tuple[str, ...]:
+        """A sentence if the best form has solutions that hardly explain some series."""
+        poor = np.isfinite(self.best.r2) & (self.best.r2 < POOR_R2)
+        if not poor.any():
+            return ()
+        cause = "the form" if self.best.bounds is None else "the form, or a bound,"
+        return (
+            f"R² is below {POOR_R2}{self._where(poor)}: do not trust the constants there; the "
+            f"noise is too large, or {cause} does not fit",
+        )
+
+    def _where(self, chosen: Bool[np.ndarray, " series"]) -> str:
+        """Such as ` for 3, 7`: the first of the chosen series; nothing if there is only one."""
+        which = [label for label, is_chosen in zip(self.labels, chosen) if is_chosen]
+        more = f" and {len(which) - SHOWN} more" if len(which) > SHOWN else ""
+        return f" for {', '.join(which[:SHOWN])}{more}" if len(self.labels) > 1 else ""
 
     @property
     def conspicuous(self) -> tuple[str, ...]:
@@ -352,5 +366,5 @@ def best_form_text(found: FormResult) -> str:
         )
     if found.conspicuous:
         rest.append(f"explained worse than the others: {', '.join(found.conspicuous[:SHOWN])}")
-    rest += found.remarks_on_bounds
+    rest += [*found.remarks_on_fit, *found.remarks_on_bounds]
     return "\n".join([*lines, *(f"  {line}" for line in rest)])
