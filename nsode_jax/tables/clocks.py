@@ -75,7 +75,7 @@ def _counting_on(times: pd.Series, minutes: bool) -> tuple[pd.Series, list[str]]
     known = times.dropna()
     steps = known.diff()
     around, what, anew = 24 * hour, "midnight", steps < -12 * hour
-    falls, usual = steps[steps < 0 * hour], steps[steps >= 0 * hour].median()
+    falls, usual = steps[steps < 0 * hour], steps.where(steps >= 0 * hour).median()
     of_hour = minutes and bool((known < hour).all())
     if of_hour or bool(((known >= hour) & (known < 13 * hour)).all()):
         around, what = (hour, "the full hour") if of_hour else (12 * hour, "noon or midnight")

@@ -212,13 +212,14 @@ def _read_times(
     else:
         known = read_numbers(sheet, column, convention)
         refuse_numbers_of_clocks(sheet, column, known.values)
-        places = [np.nan if bound is None else as_number(bound) for bound in bounds]
-        for option, bound, place in zip(("--from", "--to"), bounds, places):
-            if place is None:
+        numbers = [None if bound is None else as_number(bound) for bound in bounds]
+        for option, bound, number in zip(("--from", "--to"), bounds, numbers):
+            if bound is not None and number is None:
                 raise TrajectoryError(
                     f"The window ({option} {bound!r}) must be in numbers such as 8.5, as the times "
                     f"in column {sheet.label(column)} are."
                 )
+        places = [np.nan if number is None else number for number in numbers]
         name = f"{name} [{known.unit}]" if known.unit else name
     low = -np.inf if np.isnan(places[0]) else places[0]
     high = np.inf if np.isnan(places[1]) else places[1]
