@@ -1,5 +1,7 @@
 """Slopes, fixed points and residuals: exact where they can be, and true to what noise is."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -13,6 +15,7 @@ from nsode_jax.results.analysis import (
     find_fixed_points,
     fixed_points,
     grid,
+    relative_slopes,
     residual_remark,
     residuals,
     slopes,
@@ -64,6 +67,12 @@ class TestSlopes:
         assert len(y) <= 100
         assert np.abs(slope - 3).max() < 0.3
 
+    def test_of_growth_in_decades_are_its_rate(self):
+        t = np.arange(0.0, 16.0, 2.0)
+        y, rate = relative_slopes(Trajectory(t, 1e3 * np.exp(0.9 * t)))
+        assert_allclose(y, 1e3 * np.exp(0.9 * t[1:-1]))
+        assert_allclose(rate, 0.9)
+
 
 class TestFixedPoints:
     def test_stability(self):
@@ -102,6 +111,39 @@ def test_zero_is_exact_where_a_power_of_y_ends_too():
     assert (zero.y, zero.standard_error) == (0.0, 0.0) and rest.standard_error > 0.0
 
 
+class TestFixedPointsOverDecades:
+    def found(self, formula, low, high, size=30):
+        """By a law with exact constants, and data between two values."""
+        series = Trajectory(np.linspace(0, 10, size), np.geomspace(low, high, size))
+        law = Expression.from_infix(formula)
+        best = candidate_of(formula, np.zeros((len(law.constants),) * 2))
+        return find_fixed_points(Discovery((best,), (series,), (), 1.0))
+
+    def test_where_a_decline_ends(self):
+        zero, rest = self.found("0.526*y - 0.01052*y**2", 50.5, 1e6)
+        assert (zero.y, zero.stable) == (0.0, False)
+        assert rest.y == pytest.approx(50.0) and rest.stable and not rest.observed
+
+    def test_thresholds_far_below_the_largest_value(self):
+        law = "0.9*y*(y/1e5 - 1)/(y/1e5 + 1)*(1 - y/1e9)"
+        zero, threshold, capacity = self.found(law, 1.5e5, 1e9)
+        assert (zero.y, zero.stable) == (0.0, True)
+        assert threshold.y == pytest.approx(1e5) and not threshold.stable
+        assert capacity.y == pytest.approx(1e9) and capacity.stable
+
+    def test_their_errors(self):
+        law = candidate_of("0.526*y - 0.01052*y**2", np.diag([0.0, 1e-4, 0.0]) ** 2)
+        series = Trajectory(T, np.geomspace(1e9, 51.0, T.size))
+        _, rest = find_fixed_points(Discovery((law,), (series,), (), 1.0))
+        assert rest.standard_error == pytest.approx(0.526 / 0.01052**2 * 1e-4, rel=1e-3)
+
+    def test_negative_values_too(self):
+        series = Trajectory(T, -np.geomspace(1e6, 50.5, T.size))
+        law = candidate_of("0.526*y + 0.01052*y**2", np.zeros((3, 3)))
+        rest, zero = find_fixed_points(Discovery((law,), (series,), (), 1.0))
+        assert rest.y == pytest.approx(-50.0) and rest.stable and zero.y == 0.0
+
+
 class TestResiduals:
     def test_are_data_minus_solution(self):
         left = residuals(discovery_of(noise(0), noise(1)))
@@ -125,6 +167,18 @@ class TestResidualRemark:
     def test_of_what_alternates(self):
         remark = residual_remark(discovery_of(0.1 * (-1.0) ** np.arange(T.size)))
         assert remark.warns and "opposite directions" in remark.text
+
+    def test_of_noise_that_grows_with_the_values(self):
+        """False alarms of a test in a hundred; of unscaled residuals they are 15."""
+        warned = 0
+        t = np.linspace(0.0, 16.0, 40)
+        law = dataclasses.replace(law_of("0.9*y", (1e3,)), end_times=(16.0,))
+        y = 1e3 * np.exp(0.9 * t)
+        for seed in range(100):
+            noisy = y * (1 + 0.1 * np.random.default_rng(seed).normal(size=t.size))
+            found = Discovery((law,), (Trajectory(t, noisy, y / y.mean()),), (), 1.0)
+            warned += residual_remark(found).warns
+        assert warned <= 5
 
     def test_without_a_solution(self):
         remark = residual_remark(without_solution())

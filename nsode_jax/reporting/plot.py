@@ -33,7 +33,15 @@ from nsode_jax.reporting.pictures import (
     thinned,
     write_title,
 )
-from nsode_jax.results.analysis import finite, fixed_points, grid, limits, residuals, slopes
+from nsode_jax.results.analysis import (
+    find_fixed_points,
+    finite,
+    grid,
+    limits,
+    relative_slopes,
+    residuals,
+    slopes,
+)
 from nsode_jax.results.formatting import r2_text
 from nsode_jax.results.result import Candidate, Result
 from nsode_jax.results.uncertainty import quantile
@@ -142,10 +150,9 @@ def draw_law(
     unit = y if relative else np.ones_like(y)
     f = _curve(best.expression, y) / unit
     inside = (y >= low) & (y <= high) & np.isfinite(f)
-    at, slope = (np.concatenate(part) for part in zip(*map(slopes, data)))
-    if relative:
-        axes.set_xscale("log")
-        at, slope = at[at > 0], slope[at > 0] / at[at > 0]
+    slopes_of = relative_slopes if relative else slopes
+    at, slope = (np.concatenate(part) for part in zip(*map(slopes_of, data)))
+    axes.set_xscale("log" if relative else "linear")
 
     axes.axhline(0.0, color="0.6", lw=1.0)
     axes.plot(at, slope, "o", ms=4, color=DATA, alpha=0.55, mew=0, label="slopes of the data")
@@ -154,7 +161,8 @@ def draw_law(
     axes.plot(y, f, color=BEST, lw=2.4)
     half = quantile(best.freedom) * best.rate_standard_error(y) / unit
     _draw_band(axes, finite(half), y, f, inside)
-    _draw_fixed_points(axes, fixed_points(best.expression, y))
+    points = find_fixed_points(result)
+    _draw_fixed_points(axes, [(p.y, p.stable) for p in points if y[0] <= p.y <= y[-1]])
 
     # Noise and poles must not squeeze the curve: the scale is that of the bulk.
     seen = [np.percentile(slope, [2, 98]), [0.0]]

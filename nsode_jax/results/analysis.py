@@ -13,6 +13,7 @@ from scipy.optimize import brentq
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.linearized import autocorrelation
+from nsode_jax.observed.dataset import Dataset
 from nsode_jax.results.result import Candidate, Result
 
 _MOST_SLOPES = 100
@@ -39,6 +40,17 @@ def slopes(data: Trajectory) -> tuple[Float[np.ndarray, " slope"], Float[np.ndar
     elapsed = data.t - data.t[0]  # Means of large times would round.
     t, y = (np.add.reduceat(values, starts) / sizes for values in (elapsed, data.y))
     return y[1:-1], (y[2:] - y[:-2]) / (t[2:] - t[:-2])
+
+
+def relative_slopes(
+    data: Trajectory,
+) -> tuple[Float[np.ndarray, " slope"], Float[np.ndarray, " slope"]]:
+    """(y, (dy/dt) / y) of the positive values: slopes of their logarithm, for growth in decades."""
+    positive = data.y > 0
+    if positive.sum() < 2:
+        return np.zeros(0), np.zeros(0)
+    level, slope = slopes(Trajectory(data.t[positive], np.log(data.y[positive])))
+    return np.exp(level), slope
 
 
 def grid(values: Float[np.ndarray, " time"], margin: float = 0.05) -> Float[np.ndarray, " grid"]:
@@ -88,20 +100,34 @@ def find_fixed_points(result: Result) -> list[FixedPoint]:
     """Fixed points of the best law in the range of the data and half of it on either side."""
     best = result.best
     values = np.concatenate([trajectory.y for trajectory in result.trajectories])
+    size = np.abs(values)
+    least = _LEAST * float(size.min(initial=size.max(), where=size > 0))
     found = []
-    for y, stable in fixed_points(best.expression, grid(values, 0.5)):
-        y = 0.0 if abs(y) < 1e-9 * np.ptp(values) else y
+    for y, stable in fixed_points(best.expression, _places(values, least)):
+        y = 0.0 if abs(y) <= min(least, 1e-9 * np.ptp(values)) else y
         observed = bool(values.min() <= y <= values.max())
-        found.append(FixedPoint(y, _root_error(best, y, np.ptp(values)), stable, observed))
+        step = 1e-5 * min(float(np.ptp(values)), abs(y)) or least
+        error = _root_error(best, y, np.ptp(values), step)
+        found.append(FixedPoint(y, error, stable, observed))
     return found
 
+
+_LEAST = 1e-3
+"""Of the smallest magnitude of the data: nearer to 0 no fixed points but 0 are looked for."""
 
 _BESIDE, _EXACT = 1e-9, 1e-6
 
 
-def _root_error(best: Candidate, y: float, span: float) -> float:
-    """Standard error of a root of f: that of f over the slope of f."""
-    step = 1e-5 * span
+def _places(values: Float[np.ndarray, " all"], least: float) -> Float[np.ndarray, " places"]:
+    """Values to look for fixed points between: evenly spaced, and in decades from `least` on."""
+    even = grid(values, 0.5)
+    decades = np.geomspace(least, np.abs(even).max(), _GRID)
+    places = np.unique(np.concatenate([-decades, even, decades]))
+    return places[(places >= even[0]) & (places <= even[-1])]
+
+
+def _root_error(best: Candidate, y: float, span: float, step: float) -> float:
+    """Standard error of a root of f: that of f over the slope of f, by differences of a step."""
     rises = np.diff(best.expression.evaluate(np.array([y - step, y, y + step])))
     known = rises[np.isfinite(rises)]  # On one side only where f ends, as y**c does at 0.
     slope = abs(known.mean()) / step if known.size else math.nan
@@ -171,16 +197,21 @@ class Remark(NamedTuple):
 
 
 def residual_remark(result: Result) -> Remark:
-    """Whether the residuals of the best law look like independent noise."""
-    spread = np.std(np.concatenate([trajectory.y for trajectory in result.trajectories]))
-    return remark_on(residuals(result), float(spread))
+    """Whether the residuals of the best law look like independent noise.
+
+    Each counts by its precision, as in the fit: else the largest values would be all of it.
+    """
+    pairs = zip(residuals(result), result.trajectories, strict=True)
+    return remark_on(
+        [left * data.weights for left, data in pairs], Dataset(result.trajectories).spread
+    )
 
 
 def remark_on(series: Sequence[Float[np.ndarray, " _"]], spread: float) -> Remark:
     """Whether residuals look like independent noise.
 
     Args:
-      series: residuals over time of each series; NaN where there is no solution.
+      series: residuals over time of each series, alike noisy; NaN where there is no solution.
       spread: standard deviation of the data.
     """
     left = [each[np.isfinite(each)] for each in series]
