@@ -30,6 +30,8 @@ def _name(text: str, low: float, high: float, **keywords):
         ("-3*(exp(2*y) - 1)", 0.1, 1, "discharge of a capacitor through a diode", {"V": 0.5}),
         ("9.81 - 0.3*y**2", 0, 5, "fall with quadratic drag", {"v": math.sqrt(9.81 / 0.3)}),
         ("-7", 1, 5, "zero-order", {"k": 7.0}),
+        ("0.526*y - 0.01048*y**2", 50.2, 1e6, "logistic growth", {"r": 0.526, "K": 50.19}),
+        ("-0.01048*y**2", 50.2, 1e6, "second-order reaction", {"k": 0.01048}),
         ("1 - 0.4*sin(y)", 0.1, 3, "overdamped pendulum with", {"a": 1.0, "b": 0.4}),
     ],
 )

@@ -19,31 +19,25 @@ import scipy.optimize
 from jaxtyping import Float
 
 from nsode_jax.expressions.canonical import canonicalize
-from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.display import value_with_error
-from nsode_jax.expressions.expression import Expression, ExpressionError, subtree_end
+from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.expressions.operators import VARIABLE
 from nsode_jax.selection.catalogue import Catalogue, NamedLaw
 from nsode_jax.selection.form import form_of
-
-SAME = 1e-4
-"""Laws whose f differs by less than this share of its largest value are not told apart."""
+from nsode_jax.selection.sameness import PLACES, SAME, places_between, reductions, sizes_of
 
 _EXACT, _TRIED = 1e-9, 4
 """Equal but for rounding; of solutions that are not so many are looked at."""
 
 _FACTOR = 1.2345
 
-_PLACES = 64
 _STARTS = 32
 _SAME_MINIMUM = 6
 _SPREAD = 1.0
 _MOST_STEPS = 50
 _NEAR, _LONGER = 3 * SAME, 10
 _PRECISELY = {"method": "lm", "xtol": 1e-9, "ftol": 1e-9}
-_NEARLY_PLAIN = 0.02
 _ROUNDING = 1e-8  # Of difference quotients.
-_MOST_REDUCTIONS = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,11 +109,11 @@ def name_of(
     if not low < high:
         return None  # Values of f at one y are no law.
     catalogue = catalogue or Catalogue.load()
-    places = np.linspace(low, high, _PLACES)
+    places = places_between(low, high)
     rates = expression.evaluate(places)
     if not np.isfinite(rates).all() or not np.abs(rates).max() > 0:
         return None
-    for reduced in _reductions(expression, places, rates):
+    for reduced in reductions(expression, places, rates):
         matches = _matches(reduced, places, catalogue)
         if not matches:
             continue
@@ -135,52 +129,6 @@ def name_of(
         others = tuple(other.name for other, _ in matches[1:])
         return Name(law, parameters, others, None if reduced is expression else reduced)
     return None
-
-
-# --- what hardly contributes -----------------------------------------------------
-
-
-def _reductions(
-    expression: Expression,
-    places: Float[np.ndarray, " places"],
-    rates: Float[np.ndarray, " places"],
-) -> list[Expression]:
-    """The law, and simpler ones that equal it over the data, simplest first."""
-    chain, tolerance = [expression], SAME * np.abs(rates).max()
-    for _ in range(_MOST_REDUCTIONS):
-        equal = []
-        for simpler in _simpler(chain[-1]):
-            difference = np.abs(simpler.evaluate(places) - rates)
-            if difference.max() <= tolerance:  # False for NaN.
-                equal.append((simpler.complexity, float(difference.max()), simpler))
-        if not equal:
-            break
-        chain.append(min(equal, key=lambda found: found[:2])[2])
-    return chain[::-1]
-
-
-def _simpler(expression: Expression) -> Iterator[Expression]:
-    """Laws with one term of a sum left out, or one exponent made plain."""
-    prefix = expression.prefix
-    for start, token in enumerate(prefix):
-        if token not in ("add", "sub", "pow"):
-            continue
-        middle, end = subtree_end(prefix, start + 1), subtree_end(prefix, start)
-        first, second = prefix[start + 1 : middle], prefix[middle:end]
-        options = [first, second if token == "add" else ("neg", *second)]
-        if token == "pow":
-            exponent = second[0]
-            if isinstance(exponent, str) or is_plain(exponent):
-                continue
-            plain = round(2 * exponent) / 2
-            if abs(plain - exponent) > _NEARLY_PLAIN or not is_plain(plain):
-                continue
-            options = [("pow", *first, plain)]
-        for option in options:
-            try:
-                yield canonicalize(Expression((*prefix[:start], *option, *prefix[end:])))
-            except ExpressionError:
-                continue
 
 
 # --- customary parameters ---------------------------------------------------------
@@ -280,10 +228,10 @@ def _solutions(
     rate: Callable[[Float[np.ndarray, " places"]], Float[np.ndarray, " places"]],
     places: Float[np.ndarray, " places"],
 ) -> Iterator[tuple[float, list[float]]]:
-    """From one start after another: the difference, as a share of the largest f, and parameters."""
+    """From one start after another: the difference, as a share of f's size, and parameters."""
     rates = rate(places)
-    size = np.abs(rates).max()
-    scale = float(np.abs(places).max()), float(size)
+    size = sizes_of(rates, places)
+    scale = float(np.abs(places).max()), float(size.max())
     rng = np.random.default_rng(0)
 
     def misfit(free: Float[np.ndarray, " parameters"]) -> Float[np.ndarray, " places"]:
@@ -303,7 +251,7 @@ def _solutions(
                 misfit, fit.x, **_PRECISELY, max_nfev=_LONGER * steps
             )
         values = _in_order(law, _with_signs(law, (units * fit.x).tolist()))
-        difference = float(np.abs(law.formula.evaluate(values, places) - rates).max()) / size
+        difference = float((np.abs(law.formula.evaluate(values, places) - rates) / size).max())
         if difference <= SAME and law.admits(values, float(places.mean())):
             yield difference, values
         elif math.isfinite(difference):
@@ -371,7 +319,7 @@ def _sensitivities(
         above, below = list(values), list(values)
         above[i], below[i] = value + step, value - step
         columns.append((function(above) - function(below)) / (above[i] - below[i]))
-    return np.stack(columns, axis=1) if columns else np.zeros((_PLACES, 0))
+    return np.stack(columns, axis=1) if columns else np.zeros((PLACES, 0))
 
 
 # --- units as text -----------------------------------------------------
