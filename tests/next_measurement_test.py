@@ -1,6 +1,7 @@
 """What to measure next tells laws apart sooner than a measurement at random."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -54,6 +55,29 @@ def test_measuring_there_decides_sooner_than_at_random(seed):
     # A new series that begins where no law has been watched.
     assert advice.start > result.trajectory.y.max()
     assert f"at t = {advice.time:.3g}" in str(advice)
+
+
+@pytest.mark.parametrize("start", [2459000.0, 1.7e9])
+def test_times_have_the_digits_that_their_range_asks_for(start):
+    result = _result(0)
+    laws = [dataclasses.replace(law, start_times=(start,)) for law in result.candidates]
+    series = Trajectory(result.trajectory.t + start, result.trajectory.y)
+    advice = next_measurement(Result(tuple(laws), (series,), (), 1.0))
+    before = next_measurement(result)
+    assert advice is not None and before is not None
+    told = float(re.search(r"at t = ([\d.]+)", str(advice))[1])
+    assert told - start == pytest.approx(before.time, abs=0.03)
+    assert "e+" not in str(advice)
+
+
+def test_where_no_observation_decides_that_is_said():
+    result = _result(0)
+    best = result.candidates[0]
+    twin = dataclasses.replace(best, y0s=(best.y0 + 0.001,))
+    advice = next_measurement(dataclasses.replace(result, candidates=(best, twin)))
+    assert advice is not None and advice.difference < 0.5
+    assert "2 laws matter; no single observation would decide between them" in str(advice)
+    assert "at t =" not in str(advice)
 
 
 def test_one_law_alone_asks_for_nothing():

@@ -81,6 +81,27 @@ def test_all_may_agree():
     assert str(found) == "by all 2 laws that matter y levels off at 10."
 
 
+@pytest.mark.parametrize(
+    ("rest", "start", "said"),
+    [
+        (1004.932, 1012.8, "levels off at 1004.9."),
+        (101325.2, 101333.0, "levels off at 101325.2."),
+        (-20.0, -12.0, "levels off at -20."),
+        (0.0, -8.0, "levels off at 0."),
+        (4e-14, 8e-12, "levels off at 4e-14."),
+    ],
+)
+def test_places_have_the_digits_that_the_range_of_the_data_asks_for(rest, start, said):
+    only = dataclasses.replace(law(f"-1.2*(y - ({rest!r}))", 0.9, start), residual_rms=0.0)
+    assert str(foretold(only)).endswith(said)
+
+
+@pytest.mark.parametrize("scale", [1e-15, 1.0, 1e9])
+def test_where_it_rests_is_exact_in_any_unit(scale):
+    (group,) = foretold(law(f"0.5*y*(1 - y/{scale!r})", 0.9, 0.05 * scale)).groups
+    assert group.low == pytest.approx(scale, rel=1e-6)
+
+
 def test_without_probabilities_or_solutions_nothing_is_foretold():
     unknown = law("0.3*y", math.nan)
     assert outlook(Result((unknown,), (Trajectory(T, T),), (), 0.0)) is None

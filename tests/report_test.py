@@ -108,6 +108,7 @@ def test_what_both_say(folder, name):
         "Search: 12.3 s",
         'Discovery.load("discovery.json")',
         "The residuals show no pattern",
+        "what all of them together leave of 100% is that none of them is. The complexity counts",
     ):
         assert words in text
 
@@ -135,6 +136,18 @@ def test_markdown_names_the_pictures_and_the_formula(folder):
 
 
 HOSTILE = "<script>alert(1)</script> \"'&amp; | `x` $\\frac$ [a](javascript:b) \n# *_~"
+
+
+def test_what_is_said_of_the_picture_has_the_digits_of_the_table(tmp_path):
+    series = Trajectory(T, 1004.9 + 8 * np.exp(-T))
+    law = law_of("1004.932 - y", (1012.9,), errors=(0.055,))
+    write_report(Discovery((law,), (series,), (), 1.0), tmp_path)
+    (alt,) = (
+        image["alt"]
+        for image in Page((tmp_path / "report.html").read_text(encoding="utf-8")).all("img")
+        if "Fixed points" in image["alt"]
+    )
+    assert alt.endswith("Fixed points: 1004.932 ± 0.055 (stable).")
 
 
 def test_hostile_names_are_text(tmp_path):

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from nsode_jax.results.formatting import three_digits, time_text
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.results.formatting import time_text, value_of_range
 from nsode_jax.results.result import Candidate, Result
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 _MOST_LAWS = 8
 _MATTERS = 0.02
 """Laws with a smaller share of the first one's probability do not matter."""
+
+_TELLS_LITTLE = 0.5
+"""Times the noise, by which one observation tells laws hardly apart."""
 
 _TIMES, _STARTS, _STEPS = 200, 31, 40
 _LEAST_NOISE = 1e-6
@@ -45,6 +49,7 @@ class NextMeasurement:
       start: the first value of a new series in which they differ most.
       start_time: after how much time they do so.
       start_difference: how much.
+      span: width of the range of the values.
       times: where the predictions were compared, shape [times].
       differences: at each of them, shape [times]; NaN where fewer than two laws have a
         solution.
@@ -56,18 +61,28 @@ class NextMeasurement:
     start: float
     start_time: float
     start_difference: float
+    span: float
     times: Float[np.ndarray, " times"] = dataclasses.field(compare=False)
     differences: Float[np.ndarray, " times"] = dataclasses.field(compare=False)
 
     def __str__(self) -> str:
-        at, after = (time_text(three_digits(time)) for time in (self.time, self.start_time))
+        most = max(self.difference, self.start_difference)
+        if most < _TELLS_LITTLE:
+            return (
+                f"{self.laws} laws matter; no single observation would decide between them: they "
+                f"differ by {_factor(most)} times the noise at most."
+            )
+        elapsed = float(np.ptp(self.times))
+        at, after = (
+            time_text(float(value_of_range(time, elapsed))) for time in (self.time, self.start_time)
+        )
         text = (
             f"{self.laws} laws matter; they differ most at t = {at}, "
             f"by {_factor(self.difference)} times the noise"
         )
         if self.start_difference > 1.2 * self.difference:
             text += (
-                f"; in a new series from y = {three_digits(self.start):g}, after "
+                f"; in a new series from y = {value_of_range(self.start, self.span)}, after "
                 f"{after}, by {_factor(self.start_difference)} times"
             )
         return f"{text}."
@@ -107,6 +122,7 @@ def next_measurement(result: Result) -> NextMeasurement | None:
         start=start,
         start_time=after,
         start_difference=most,
+        span=float(np.ptp(Dataset(result.trajectories).y)),
         times=times,
         differences=differences,
     )

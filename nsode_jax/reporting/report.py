@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from nsode_jax.expressions.display import value_with_error
 from nsode_jax.reporting.certainty import certainty_text
 from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.reporting.documents import (
@@ -137,8 +138,9 @@ def _content(
         left,
         Heading("Candidates"),
         Paragraph(
-            "The probability of a law is that if one of the candidates is the right one; the "
-            " complexity counts operators, variables and constants. "
+            "The probability of a law is that it is right, by the data and by what was known of "
+            "laws before; what all of them together leave of 100% is that none of them is. The "
+            "complexity counts operators, variables and constants. "
             + (f"The best {shown} of {total}:" if shown < total else f"All {total}:")
         ),
         candidate_table(result, MOST_ROWS, wide=True),
@@ -165,7 +167,10 @@ def _pictures(result: Discovery, names: _Names, remark: Remark) -> tuple[Picture
     best, points = result.best, sum(map(len, result.trajectories))
     r2, (time, value) = r2_text(best.r2), names
     roots = find_fixed_points(result)
-    rests = "; ".join(f"{p.y:.4g} ({'stable' if p.stable else 'unstable'})" for p in roots)
+    rests = "; ".join(
+        f"{value_with_error(p.y, p.standard_error)} ({'stable' if p.stable else 'unstable'})"
+        for p in roots
+    )
     above = textwrap.fill(remark.text, 84) if remark.warns else ""
     return (
         Picture(

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+_NOTHING, _SHARE = 1e-9, 0.005
+"""Of a range: what is 0 in it, and what is not seen in it."""
+
 
 def r2_text(r2: float) -> str:
     """R2 in so many digits that 0.99996 does not read as 1."""
@@ -27,14 +30,19 @@ def time_text(time: float) -> str:
     return f"{time:.12g}"
 
 
-def three_digits(value: float) -> float:
-    """The value rounded to three significant digits."""
-    return float(f"{value:.3g}")
+def value_of_range(value: float, span: float) -> str:
+    """A value in as many digits, 3 to 12, as tell two hundred values of a range apart.
+
+    Args:
+      value: any number; 0 if it is so but for rounding.
+      span: the width of the range.
+    """
+    return "0" if abs(value) <= _NOTHING * span else value_within(value, _SHARE * span, 3)
 
 
-def value_within(value: float, tolerance: float) -> str:
-    """A value in as few digits, 4 to 12, as keep it within a tolerance."""
-    digits = 4
+def value_within(value: float, tolerance: float, fewest: int = 4) -> str:
+    """A value in as few digits, 4 to 12 if not told otherwise, as keep it within a tolerance."""
+    digits = fewest
     while digits < 12 and not abs(float(f"{value:.{digits}g}") - value) <= tolerance:
         digits += 1
     return f"{value:.{digits}g}"

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from nsode_jax.results.formatting import probability_text, three_digits
+from nsode_jax.results.formatting import probability_text, value_of_range
 from nsode_jax.results.result import Candidate, Result
 
 _MATTERS = 0.02
@@ -24,7 +24,7 @@ _MOST_LAWS = 12
 _REACH = 10.0
 """What is farther away than so many ranges of the data is not said to be reached."""
 
-_STEPS = 1000
+_STEPS, _EXACTLY = 1000, 1e-9
 _HALVINGS = 60
 _ALIKE = 0.05
 """Values that differ by this share of the range of the data are one, and those that differ by
@@ -48,6 +48,7 @@ class Group(NamedTuple):
       probability: of all of them together.
       fate: what they foretell.
       low, high: where the solutions rest or end, in units of y; NaN if they do neither.
+      span: width of the range of the data.
     """
 
     ranks: tuple[int, ...]
@@ -55,13 +56,16 @@ class Group(NamedTuple):
     fate: Fate
     low: float
     high: float
+    span: float
 
     @property
     def foretold(self) -> str:
         """Such as `levels off at 655 to 671`."""
         if math.isnan(self.low):
             return self.fate.value
-        low, high = (f"{three_digits(value):g}" for value in (self.low, self.high))
+        low, high = (
+            f"{float(value_of_range(value, self.span)):.12g}" for value in (self.low, self.high)
+        )
         place = low if low == high else f"{low} to {high}"
         what, _, more = self.fate.value.partition(",")
         return f"{what} at {place}{',' if more else ''}{more}"
@@ -106,7 +110,8 @@ def outlook(result: Result) -> Outlook | None:
             told.append((rank, law, *_fate(law, last, float(values.min()), float(values.max()))))
     if not told:
         return None
-    close = max(_ALIKE * float(np.ptp(values)), 2 * result.best.residual_rms)
+    span = float(np.ptp(values))
+    close = max(_ALIKE * span, 2 * result.best.residual_rms)
     groups = [
         Group(
             tuple(sorted(rank for rank, *_ in members)),
@@ -114,6 +119,7 @@ def outlook(result: Result) -> Outlook | None:
             members[0][2],
             min(place for *_, place in members),
             max(place for *_, place in members),
+            span,
         )
         for members in _grouped(told, close)
     ]
@@ -161,7 +167,8 @@ def _fate(law: Candidate, last: float, low: float, high: float) -> tuple[Fate, f
         return _at_edge(rate, before, float(path[first]))
     if rates[first] == 0.0:
         return Fate.RESTS, float(path[first])
-    root = brentq(rate, before, float(path[first]))
+    after = float(path[first])
+    root = brentq(rate, before, after, xtol=_EXACTLY * abs(after - before))
     assert isinstance(root, float)  # And no report on the search: none was asked for.
     # At a pole f changes sign without being zero.
     return (Fate.RESTS if abs(rate(root)) <= abs(now) else Fate.ENDS), root

@@ -41,8 +41,8 @@ class Candidate:
       log_probability: of the network's proposal that the law descends from; NaN if
         it descends from none.
       converged: whether the fit of the solution to the data met its tolerance.
-      probability: posterior probability of this law if one of the candidates is the
-        right one, by their scores.
+      probability: posterior probability that this law is right, by the scores; what those of
+        all candidates leave of 1 is that none of them is.
       held_out_rms: the same over the last quarter of each series, predicted by a fit
         without it, and over the first; inf if the solution does not reach it, NaN
         where this was not tried. It takes no part in the ranking.
