@@ -7,12 +7,16 @@ import numpy as np
 import pytest
 from observing import observed
 
-from nsode_jax.dynamics.system import System
+from nsode_jax.dynamics.system import System, integrate
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.constants import structure
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.components import component_forms
-from nsode_jax.search.equations import draft_equations, peaks
+from nsode_jax.fitting.shooting import fit_system
+from nsode_jax.fitting.trajectory_fitting import FULL
+from nsode_jax.observed.observations import Observations, Run
+from nsode_jax.search.equations import draft_equations
+from nsode_jax.search.periodogram import driven_oscillators, frequencies
 from nsode_jax.search.sparse import SparseConfig, SubsetSearch
 from nsode_jax.search.terms import monomials, sum_of
 
@@ -77,4 +81,22 @@ def test_a_pendulum_in_degrees_is_one():
 def test_a_frequency_is_seen_in_the_periodogram():
     system = System(("y",), explicit_time=True)
     data, _ = observed(system, ("cos(1.7*t) - 0.4*y",), (1.0,), noise=0.02)
-    assert abs(peaks(component_forms(data)[0], system, 8.0)[0] - 1.7) < 0.05
+    assert abs(frequencies(component_forms(data)[0], 8.0)[0] - 1.7) < 0.05
+
+
+@pytest.mark.parametrize("spring", [0.8, 3.1])
+def test_a_driven_oscillator_is_found_where_only_its_wave_is_left(spring):
+    """Softer than the wave asks for, and stiffer; its position and its wave are alike then."""
+    system, t = System(("x",), explicit_time=True, order=2), np.linspace(0.0, 40.0, 240)
+    law = Expression.from_infix(f"-{spring}*x - 0.3*v + 4*cos(1.37*t + 0.5)", system.variables)
+    x = integrate(system.equations([law]), [3.0, 0.0], t)[:, :1]
+    noisy = x + 0.03 * np.random.default_rng(2).standard_normal(x.shape)
+    data = Observations(system, (Run(t, noisy, np.empty((t.size, 0))),))
+    (form,) = component_forms(data)
+    assert min(abs(w - 1.37) for w in frequencies(form, 40.0)) < 0.01
+    drafts = driven_oscillators(form, system, 40.0)
+    fits = [fit_system(data, [d.expression], [d.origin], stopping=FULL) for d in drafts]
+    best = min(fits, key=lambda fit: fit.residuals[0])
+    assert best.residuals[0] == pytest.approx(0.03, rel=0.1)
+    at = np.array([[1.0, -2.0], [0.5, 1.0], [0.0, 3.0]])
+    np.testing.assert_allclose(best.laws[0].evaluate(*at), law.evaluate(*at), rtol=0.05, atol=0.05)

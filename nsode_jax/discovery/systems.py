@@ -25,6 +25,7 @@ from nsode_jax.search.combine import CombineConfig, SystemSearch
 from nsode_jax.search.equations import draft_equations, share_terms
 from nsode_jax.search.named_systems import named_equations
 from nsode_jax.search.own_systems import OwnSystem
+from nsode_jax.search.periodogram import driven_oscillators
 from nsode_jax.search.population import Draft
 from nsode_jax.search.sources import Restriction
 from nsode_jax.search.sparse import SparseConfig
@@ -154,6 +155,8 @@ def _searched(
         forms = component_forms(search.data, best)
         search.add(_drafts(search.data, forms, work, restriction, progress))
         search.add([named_equations(form, data.system, restriction) for form in forms])
+        if best is None and data.system.explicit_time and data.system.order == 2:
+            search.try_own([driven_oscillators(form, data.system, data.span) for form in forms])
         if best is not None and search.foremost(best):
             break
         if tried:
@@ -189,12 +192,10 @@ def _drafts(
     progress: Progress,
 ) -> Sequence[Sequence[Draft]]:
     """Candidates for each equation."""
-    system, count = data.system, work.combine.drafts
-    span = max(float(np.ptp(run.t)) for run in data.runs)
-    drafts = []
+    system, count, drafts = data.system, work.combine.drafts, []
     for name, form in zip(system.observed, forms, strict=True):
         progress(f"searching the equation of {name}", 0.0)
-        drafts.append(draft_equations(form, system, span, count, work.sparse, restriction))
+        drafts.append(draft_equations(form, system, data.span, count, work.sparse, restriction))
     if len(drafts) == 1:
         return drafts
     return share_terms(forms, system, drafts, count, work.sparse, restriction)

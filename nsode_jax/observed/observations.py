@@ -124,6 +124,11 @@ class Observations:
         return sum(map(len, self.runs))
 
     @functools.cached_property
+    def span(self) -> float:
+        """The duration of the longest run."""
+        return max(float(np.ptp(run.t)) for run in self.runs)
+
+    @functools.cached_property
     def spread(self) -> Float[np.ndarray, " observed"]:
         """Standard deviation of each quantity about its mean in each run, weighted."""
         squares = np.zeros(self.runs[0].y.shape[1])

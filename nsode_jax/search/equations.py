@@ -20,6 +20,7 @@ from nsode_jax.expressions.summands import summands
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.least_squares import initial_guesses
 from nsode_jax.observed.regression import Regression
+from nsode_jax.search.periodogram import frequencies
 from nsode_jax.search.population import Draft, fitted_laws
 from nsode_jax.search.sources import UNRESTRICTED, Restriction
 from nsode_jax.search.sparse import SparseConfig, SubsetSearch
@@ -49,9 +50,6 @@ known, and long equations fit its errors. The solutions decide."""
 _SWITCHED = 0.8
 """Share of the time that an input has its least or its largest value from which on it is a
 switch."""
-
-_PEAKS = 2
-_FREQUENCIES = 400
 
 
 def draft_equations(
@@ -174,8 +172,7 @@ def libraries(form: Regression, system: System, span: float) -> list[list[Prefix
         if has_plain_switches(term, switches)
     ]
     if system.explicit_time:
-        frequencies = peaks(form, system, span)
-        simple = simple + waves(frequencies, lasting, TIME)
+        simple = simple + waves(frequencies(form, span), lasting, TIME)
     low = [term for term in monomials(system.variables, 2) if has_plain_switches(term, switches)]
     fading = decays(span, lasting, TIME) if system.explicit_time else []
     curved, bent = functions(lasting, values), saturations(lasting, values)
@@ -201,53 +198,6 @@ def switches_of(values: Float[np.ndarray, "variables times"], system: System) ->
 def has_plain_switches(term: Prefix, switches: frozenset[str]) -> bool:
     """Whether no switch is in a power."""
     return not any(a == "pow" and b in switches for a, b in itertools.pairwise(term))
-
-
-def peaks(form: Regression, system: System, span: float) -> list[float]:
-    """Angular frequencies of waves in time that explain most beside linear terms.
-
-    A periodogram of the regression: what a wave of each frequency explains of the target
-    that the variables and a constant do not.
-    """
-    time = np.atleast_2d(form.nodes)[-1]
-    fixed = [np.ones_like(time), *np.atleast_2d(form.nodes)[:-1]]
-    base, _ = np.linalg.qr(form.operator @ np.array(fixed).T)
-    left = form.target - base @ (base.T @ form.target)
-    grid = np.linspace(0.5, min(form.count, _FREQUENCIES) / 2, 2 * _FREQUENCIES) * np.pi / span
-    explained = np.array([_explained(form, base, left, time, w) for w in grid])
-    inner = np.r_[False, (explained[1:-1] >= np.maximum(explained[:-2], explained[2:])), False]
-    order = sorted(np.flatnonzero(inner), key=lambda i: -explained[i])
-    return [_climbed(form, base, left, time, grid[i], grid[1] - grid[0]) for i in order[:_PEAKS]]
-
-
-def _explained(
-    form: Regression,
-    base: Float[np.ndarray, "rows terms"],
-    left: Float[np.ndarray, " rows"],
-    time: Float[np.ndarray, " nodes"],
-    frequency: float,
-) -> float:
-    pair = form.operator @ np.array([np.cos(frequency * time), np.sin(frequency * time)]).T
-    pair = pair - base @ (base.T @ pair)
-    found, *_ = np.linalg.lstsq(pair, left, rcond=1e-9)
-    return float((pair @ found) @ left)
-
-
-def _climbed(
-    form: Regression,
-    base: np.ndarray,
-    left: np.ndarray,
-    time: np.ndarray,
-    start: float,
-    step: float,
-) -> float:
-    """The frequency of the peak, to a hundredth of the step."""
-    best = start
-    while step > 0.005 * start / form.count and step > 1e-6 * start:
-        options = (best - step / 2, best, best + step / 2)
-        best = max(options, key=lambda w: _explained(form, base, left, time, w))
-        step /= 2
-    return float(best)
 
 
 def _drafts(search: SubsetSearch, form: Regression, system: System, best: float) -> list[Draft]:
