@@ -147,7 +147,7 @@ def _find_columns(sheet: Sheet, wanted: str | Sequence[str], several: bool) -> l
             return [find_column(sheet, names)]
         except TrajectoryError:
             names = listed(names)
-            if len(names) > 1 and not several:
+            if not names or (len(names) > 1 and not several):
                 raise
     columns = [find_column(sheet, name) for name in names]
     if len(set(columns)) < len(columns):
