@@ -243,3 +243,14 @@ class TestVariables:
 def test_factors_that_are_rounded_to_one_are_not_written():
     law = Expression.from_infix("1.00000001*exp(-0.99999999*y) + 1.00000002*y**3 - y**0.99999999")
     assert law.rounded(4).infix == "exp(-y) + y**3 - y"
+
+
+def test_signs_of_printed_formulas_are_read():
+    printed = "0.5·y − 2×y**2\N{NO-BREAK SPACE}+ 3⋅y"
+    assert Expression.from_infix(printed) == Expression.from_infix("0.5*y - 2*y**2 + 3*y")
+
+
+def test_a_number_too_small_to_be_told_from_zero_is_refused():
+    with pytest.raises(ExpressionError, match="the number 1e-400 is too small at 1"):
+        Expression.from_infix("1e-400*y")
+    assert Expression.from_infix("0e5 + y").constants == (0.0,)

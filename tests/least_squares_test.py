@@ -84,3 +84,18 @@ def test_batches_come_in_order_and_leave_out_what_is_too_large():
     _, alone = fit_laws(form, guesses)
     np.testing.assert_array_equal(alone[[2, 0]], fitted.residuals)
     assert np.isinf(alone[1])
+
+
+@pytest.mark.parametrize("offset", [0.0, 290.0, 1290.0])
+def test_constants_that_are_linear_are_exact_also_of_values_far_from_zero(offset):
+    """Such as pressures and temperatures, where y and y**2 are nearly alike."""
+    t = np.linspace(0.0, 8.0, 60)
+    y = offset + 20.0 / (1.0 + 4.0 * np.exp(-t)) + 0.05 * np.random.default_rng(0).normal(size=60)
+    form = form_of(Trajectory(t, y))
+    columns = form.operator @ np.stack([form.nodes**k for k in range(3)], axis=1)
+    sizes = np.linalg.norm(columns, axis=0)
+    solved = np.linalg.lstsq(columns / sizes, form.target, rcond=None)[0] / sizes
+    left = np.sum((form.target - columns @ solved) ** 2) + form.remainder
+    law = Expression.from_infix("0.72 + 0.71*y + 0.7*y**2")
+    _, errors = fit_laws(form, [InitialGuess(law, np.array([True, True, True, False]))])
+    assert errors[0] == pytest.approx(np.sqrt(left / form.count), rel=1e-4)

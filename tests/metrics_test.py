@@ -10,7 +10,9 @@ from nsode_jax.evaluation.metrics import (
     evaluation_points,
     first_rank,
     r2,
+    score,
 )
+from nsode_jax.expressions.expression import Expression
 
 
 def test_r2_against_its_definition():
@@ -66,3 +68,14 @@ def test_first_rank_counts_from_one():
     assert first_rank([wrong, right], "skeleton_and_r2") == 2
     assert first_rank([wrong, right], "allclose") is None
     assert first_rank([], "skeleton") is None
+
+
+def test_the_structure_of_one_candidate_does_not_decide_on_another():
+    """A factor of 1 is no constant that could become 2; a power of 1 is none of 2.2."""
+    y = np.linspace(0.1, 2.0, 50)
+    for truth, candidates, right in (
+        ("2*y", ("1.0*y", "3*y", "2*y"), [False, True, True]),
+        ("2*y**2.2", ("1.5*y**1.0", "2*y**2.2"), [False, True]),
+    ):
+        law, *laws = (Expression.from_infix(text) for text in (truth, *candidates))
+        assert [found.skeleton for found in score(law, law, y, laws, len(laws))] == right

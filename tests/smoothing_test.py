@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nsode_jax.observed import splines
-from nsode_jax.observed.smoothing import is_clean, monotone_curve, smooth_curves
+from nsode_jax.observed.smoothing import is_clean, monotone_curve, range_of, smooth_curves
 
 T = np.linspace(0.0, 6.0, 150)
 GROWTH = 0.2 * np.exp(0.7 * T)
@@ -84,3 +84,14 @@ def test_bands_of_an_inverse_are_those_of_the_dense_one():
         for band in range(3):
             expected = matrix.diagonal(band)
             np.testing.assert_allclose(bands[band, : expected.size], expected, rtol=1e-9, atol=1e-9)
+
+
+def test_what_noise_puts_beyond_zero_is_next_to_it():
+    """Laws such as Gompertz' growth have no value at 0."""
+    y = np.array([-0.03, 0.02, 0.1, 0.5, 1.0])
+    assert range_of(y, 0.05) == (0.01, 1.0)
+    assert range_of(-y, 0.05) == (-1.0, -0.01)
+    assert range_of(np.maximum(y, 0.0), 0.05) == (0.01, 1.0)  # Rounded, or cut there.
+    assert range_of(np.array([-1e-9, 0.02, 1.0]), 0.0) == (1e-4, 1.0)
+    assert range_of(np.maximum(y, 0.0), 0.0) == (0.0, 1.0)  # Without noise a 0 is one.
+    assert range_of(y, 0.001) == (-0.03, 1.0)

@@ -114,6 +114,13 @@ def test_only_constants_separate(truth, prediction):
     assert skeleton_recovered(Expression.from_infix(truth), Expression.from_infix(prediction))
 
 
+@pytest.mark.parametrize("constant", [3.0, 10.0, 30.0])
+@pytest.mark.parametrize("text", ["0.3*y/(1 + 4.1*y)", "1.4 - 3/(2 + y)", "3/(2/y + 1)"])
+def test_saturation_is_saturation_whatever_its_constants(constant, text):
+    truth = Expression.from_infix(f"{constant / 3!r}*y/({constant} + y)")
+    assert skeleton_recovered(truth, Expression.from_infix(text))
+
+
 @pytest.mark.parametrize(("truth", "prediction"), NOT_RECOVERED)
 def test_more_than_constants_separates(truth, prediction):
     assert not skeleton_recovered(Expression.from_infix(truth), Expression.from_infix(prediction))

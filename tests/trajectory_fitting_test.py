@@ -122,6 +122,26 @@ def test_covariance_of_a_straight_line():
     np.testing.assert_allclose(covariance(data, fit), [[expected[0]]], rtol=1e-4)
 
 
+@pytest.mark.parametrize("offset", [90.0, 290.0])
+def test_values_far_from_zero_have_the_fit_and_the_errors_of_the_same_near_it(offset):
+    """Terms nearly cancel there, and a small change of one constant is a large one of f."""
+    t = np.linspace(0.0, 8.0, 60)
+    y = 20.0 / (1.0 + 4.0 * np.exp(-t)) + 0.05 * np.random.default_rng(0).normal(size=60)
+    near = Dataset.of([Trajectory(t, y)])
+    law = Expression.from_infix("0.001 + 1.0001*y - 0.0501*y**2")
+    fit = fit_trajectories(near, law, [4.0], ORIGIN)
+    moved = np.array([[1, -offset, offset**2], [0, 1, -2 * offset], [0, 0, 1]])
+    expected = moved @ covariance(near, fit)[:3, :3] @ moved.T
+
+    far = Dataset.of([Trajectory(t, y + offset)])
+    start = moved @ np.array(law.constants[:3])
+    again = Expression.from_infix("{!r} + {!r}*y + ({!r})*y**2".format(*start.tolist()))
+    found = fit_trajectories(far, again, [4.0 + offset], ORIGIN)
+    assert found.residual_rms == pytest.approx(fit.residual_rms, rel=1e-6)
+    errors = np.sqrt(np.diag(covariance(far, found))[:3])
+    np.testing.assert_allclose(errors, np.sqrt(np.diag(expected)), rtol=0.02)
+
+
 def test_no_covariance_of_what_the_data_do_not_determine():
     """Two factors of one product: only their product matters."""
     data = _data("-0.7*y", 2.0)

@@ -29,6 +29,9 @@ from nsode_jax.expressions.operators import CONSTANT, NEGATIVE_CONSTANT, OPERATO
 _MATCH_SECONDS = 0.5
 _EQUAL_RTOL = 1e-10
 _FIT_STARTS, _FIT_ITERATIONS = 12, 60
+_FROM_PRODUCTS, _MOST_PRODUCTS = 12, 81
+"""Starts of constants that are products and ratios of the truth's, and of so many of these."""
+
 _STEP, _LONGEST_STEP = 1e-7, 2.0  # Of the logarithms of constants.
 _SOLVED = 1e-22
 _HOPELESS = 1e-2
@@ -163,11 +166,37 @@ def _same_parts(expression: sympy.Expr, pattern: sympy.Expr) -> bool:
 
 
 def _fits(target: Target, prediction: Expression) -> Iterator[Float[np.ndarray, " constants"]]:
-    """Constants found by Levenberg-Marquardt, from several starting points at once."""
-    skeleton = prediction.skeleton
+    """Constants found by Levenberg-Marquardt, from several starting points at once.
+
+    First of positive y alone, where a law hardly has a pole, which a fit does not get across.
+    """
+    starts = _starts(target, prediction)
+    for usable in (target.finite & (target.points > 0), target.finite):
+        yield from _fits_to(target, usable, prediction.skeleton, starts)
+
+
+def _starts(target: Target, prediction: Expression) -> Float[np.ndarray, "starts constants"]:
+    """Logarithms of constants: the prediction's own, the truth's, of products of these, of any."""
+    own = np.abs(prediction.constants)
+    theirs = np.log([abs(c) for c in target.expression.constants if c] or [1.0])
+    powers = itertools.product((0, 1, -1), repeat=theirs.size)
+    products = [np.dot(power, theirs) for power in itertools.islice(powers, _MOST_PRODUCTS)]
+    random = np.random.default_rng(0)
+    starts = random.normal(0.0, 1.0, (_FIT_STARTS, own.size))
+    starts[0], starts[1] = np.log(np.where(own == 0.0, 1.0, own)), np.resize(theirs, own.size)
+    return np.concatenate([starts, random.choice(products, (_FROM_PRODUCTS, own.size))])
+
+
+def _fits_to(
+    target: Target,
+    usable: Bool[np.ndarray, " points"],
+    skeleton: Skeleton,
+    starts: Float[np.ndarray, "starts constants"],
+) -> Iterator[Float[np.ndarray, " constants"]]:
+    """Constants with which a prediction is nearly the truth on some of the points."""
     signs = np.array(skeleton.signs, np.float64)
-    points, values = target.points[target.finite], target.values[target.finite]
-    weights = _EQUAL_RTOL / target.tolerance[target.finite]
+    points, values = target.points[usable], target.values[usable]
+    weights = _EQUAL_RTOL / target.tolerance[usable]
     if points.size < signs.size + 2:
         return
     function = _as_function(skeleton)
@@ -180,11 +209,6 @@ def _fits(target: Target, prediction: Expression) -> Iterator[Float[np.ndarray, 
             error = (function(points, constants.T[:, :, None]) - values) * weights
         return np.clip(np.where(np.isfinite(error), error, 0.0), -1e6, 1e6)
 
-    random = np.random.default_rng(0)
-    own = np.abs(prediction.constants)
-    others = np.resize([abs(c) for c in target.expression.constants if c] or [1.0], signs.size)
-    starts = random.normal(0.0, 1.0, (_FIT_STARTS, signs.size))
-    starts[0], starts[1] = np.log(np.where(own == 0.0, 1.0, own)), np.log(others)
     logs, errors = _levenberg_marquardt(residuals, starts)
     for place in np.argsort(errors):
         found = logs[place]

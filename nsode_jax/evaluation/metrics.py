@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
-from nsode_jax.evaluation.structure import skeleton_recovered
+from nsode_jax.evaluation.structure import as_compared, skeleton_recovered
 from nsode_jax.expressions.expression import Expression
 
 NUM_EVALUATION_POINTS = 100
@@ -129,7 +129,7 @@ def score(
         predicted = candidate.evaluate(points)
         found = Score(True, r2(values, predicted), allclose(values, predicted))
         if place < always or any(getattr(found, metric) for metric in missing):
-            key = candidate.skeleton.key
+            key = as_compared(candidate).skeleton.key  # 1*y has no constant to change.
             if key not in recovered:
                 recovered[key] = truth is not None and skeleton_recovered(truth, candidate)
             found = dataclasses.replace(found, skeleton=recovered[key])

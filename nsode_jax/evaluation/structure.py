@@ -36,7 +36,7 @@ def skeleton_recovered(truth: Expression, prediction: Expression) -> bool:
     answer depends on the prediction's structure and the signs of its constants,
     not on their values.
     """
-    truth, prediction = _canonical(truth), _canonical(prediction)
+    truth, prediction = as_compared(truth), as_compared(prediction)
     skeleton = prediction.skeleton
     if truth.skeleton.key == skeleton.key:
         return True
@@ -49,7 +49,8 @@ def skeleton_recovered(truth: Expression, prediction: Expression) -> bool:
     return False
 
 
-def _canonical(expression: Expression) -> Expression:
+def as_compared(expression: Expression) -> Expression:
+    """The canonical form; the expression as it stands where there is none."""
     try:
         return canonicalize(expression)
     except NotRepresentable:
@@ -113,9 +114,10 @@ def _makes_equal(
     signs = np.array(skeleton.signs)
     if not np.isfinite(constants).all() or (constants * signs <= 0.0).any():
         return False
-    known = np.abs([c for c in target.expression.constants if c] or [1.0])
-    low = min(known.min(), _CONSTANT_RANGE[0]) / _CONSTANT_MARGIN
-    high = max(known.max(), _CONSTANT_RANGE[1]) * _CONSTANT_MARGIN
+    known = np.log(np.abs([c for c in target.expression.constants if c] or [1.0]))
+    # As written otherwise, constants are products and ratios of those.
+    low = min(np.exp(np.minimum(known, 0.0).sum()), _CONSTANT_RANGE[0]) / _CONSTANT_MARGIN
+    high = max(np.exp(np.maximum(known, 0.0).sum()), _CONSTANT_RANGE[1]) * _CONSTANT_MARGIN
     if ((np.abs(constants) < low) | (np.abs(constants) > high)).any():
         return False
     bases = np.array([role == "base" for role in constant_roles(skeleton)], bool)

@@ -80,8 +80,8 @@ def value_with_error(value: float, error: float) -> str:
         return f"{value:.4g} ± unknown"
     if error <= 1e-12 * abs(value):
         return f"{value:.6g}"
-    if not 1e-6 * abs(value) < error < math.inf:
-        return f"{value:.6g} ± {error:.1g}"
+    if error == math.inf:
+        return f"{value:.6g} ± {error}"
     last = decimal_exponent(error) - 1  # Place of the second digit of the error.
     first = max(decimal_exponent(value) if value else last, last + 1)
     if -4 <= first <= 6:

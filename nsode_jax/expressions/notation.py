@@ -176,6 +176,9 @@ _TOKEN = re.compile(
 )
 """Numbers; names, and the gaps of a law that is known in part; signs."""
 
+_TYPOGRAPHIC = str.maketrans("−·⋅×\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}", "-***  ")
+"""Signs and blanks as they are in printed formulas, from where they are copied."""
+
 _MISSING = "is a * missing?"
 _NO_FUNCTION = f"is a * missing? Functions are {', '.join(FUNCTIONS)}"
 
@@ -218,7 +221,7 @@ class _Parser:
         position = 0
         if len(text) > _MAX_CHARACTERS:
             raise self._error(f"more than {_MAX_CHARACTERS} characters", _MAX_CHARACTERS)
-        stripped = text.rstrip()
+        stripped = text.translate(_TYPOGRAPHIC).rstrip()
         while position < len(stripped):
             match = _TOKEN.match(stripped, position)
             if not match:
@@ -320,6 +323,8 @@ class _Parser:
             value = float(text)
             if not math.isfinite(value):
                 raise self._error(f"the number {text} is too large", position)
+            if value == 0.0 and re.match(r"[.0]*[1-9]", text):
+                raise self._error(f"the number {text} is too small", position)
             return [value]
         if kind == "name":
             if text in self._variables:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
@@ -19,6 +20,9 @@ from nsode_jax.fitting.linearized import Linearized, autocorrelation
 from nsode_jax.fitting.trust_region import minimized
 from nsode_jax.observed.dataset import Dataset
 
+_GOOD_START = 0.1
+"""Residual, in standard deviations of the data, of first values that are good enough to begin."""
+
 FAILED = 1e3
 """Residual, in standard deviations of the data, where a law has no solution."""
 
@@ -26,10 +30,19 @@ _STEP = 1e-5
 """Relative step of finite differences: the solver's own error must stay well below."""
 
 _CENTRAL_STEP = 1e-4
-LEAST_SINGULAR = 1e-5
+_MOST_CHANGE = 1e-4
+"""Of a solution by a step, in spreads of the data: where terms nearly cancel, as in values far
+from 0, a constant has a large effect, and its step is made shorter."""
+
+_SHORTENED = 4
+"""So often at most."""
+
+LEAST_SINGULAR = 1e-6
 """Of the normalized Jacobian, relative to its largest one; below is rounding."""
 
-_SOLVER_TOLERANCE = 1e-10
+_SOLVER_TOLERANCE, _PRECISE = 1e-10, 1e-12
+"""Relative; the second for derivatives, as constants may compensate each other nearly."""
+
 _MAX_SOLVER_STEPS = 2000
 """Of one solution; one that needs more counts as none."""
 
@@ -78,11 +91,12 @@ def fit_trajectories(
     try:
         # The smoothed first value may lie beyond a barrier; the measured one may not.
         measured = [float(trajectory.y[0]) for trajectory in data]
+        good = _GOOD_START if stopping.iterations else math.inf
         for firsts in (lambda: y0s, lambda: measured, problem.from_middles):
-            start = problem.start(firsts())
-            problem.residual(start)
-            if math.isfinite(problem.best_rms):
+            if problem.best_rms < good:
                 break
+            problem.residual(problem.start(firsts()))
+        start = problem.best
         observations = problem.data.size
         if stopping.iterations and math.isfinite(problem.best_rms) and start.size <= observations:
             converged = problem.minimized(start, stopping)
@@ -171,7 +185,7 @@ class Problem:
         self.spread, self.sigma = data.spread, data.sigma
         self.scale = np.concatenate([np.abs(constants), np.full(len(data), self.spread)])
         self.data, self.weights = data.y, data.weights
-        self.atol = _SOLVER_TOLERANCE * data.resolution
+        self.rtol, self.resolution = _SOLVER_TOLERANCE, data.resolution
         self.best_rms, self.best = math.inf, np.zeros(self.scale.size)
 
     @classmethod
@@ -214,6 +228,7 @@ class Problem:
         number = self.constants.size
         firsts = self.first_values(parameters)
         steps = step * np.maximum(np.abs(parameters), 1e-3)
+        steps[number:] = step * np.clip(np.abs(parameters[number:]), 1e-3, 1.0)
         pairs = [
             [y0, y0 + change * self.spread]
             for y0, change in zip(firsts, steps[number:], strict=True)
@@ -227,12 +242,30 @@ class Problem:
             jacobian[rows, number + i] = (solution[1] - solution[0]) / steps[number + i]
             row = rows.stop
         for i in range(number):
-            moved = parameters.copy()
-            moved[i] += steps[i]
-            solved = self._solve(moved, [[y0] for y0 in firsts])
-            jacobian[:, i] = (np.concatenate([s[0] for s in solved]) - base) / steps[i]
+            jacobian[:, i] = self._column(parameters, firsts, base, i, steps[i])
         jacobian *= self.weights[:, None] / self.spread
         return np.nan_to_num(jacobian, nan=0.0, posinf=0.0, neginf=0.0)
+
+    def _column(
+        self,
+        parameters: Float[np.ndarray, " parameters"],
+        firsts: Sequence[float],
+        base: Float[np.ndarray, " time"],
+        i: int,
+        step: float,
+    ) -> Float[np.ndarray, " time"]:
+        """The derivative of the solutions by a constant, with a step that fits its effect."""
+        most = _MOST_CHANGE * self.spread
+        for _ in range(_SHORTENED):
+            moved = parameters.copy()
+            moved[i] += step
+            solved = self._solve(moved, [[y0] for y0 in firsts])
+            change = np.concatenate([s[0] for s in solved]) - base
+            largest = float(np.abs(change).max())
+            if largest <= most:
+                break
+            step *= most / (2 * largest) if math.isfinite(largest) else 0.1
+        return change / step
 
     def from_middles(self) -> list[float]:
         """First values whose solutions pass through a value in the middle of each series.
@@ -257,8 +290,10 @@ class Problem:
         residual = self.residual(parameters)
         if not math.isfinite(self.best_rms):
             return None
+        precise = copy.copy(self)
+        precise.rtol = _PRECISE
         # The mean of a difference forward and one backward is exact to second order.
-        sides = [self.jacobian(parameters, step) for step in (_CENTRAL_STEP, -_CENTRAL_STEP)]
+        sides = [precise.jacobian(parameters, step) for step in (_CENTRAL_STEP, -_CENTRAL_STEP)]
         jacobian = (sides[0] + sides[1]) / 2
         return Linearized(residual, jacobian) if np.isfinite(jacobian).all() else None
 
@@ -302,8 +337,8 @@ class Problem:
             program,
             np.array(y0s),
             t,
-            rtol=_SOLVER_TOLERANCE,
-            atol=self.atol,
+            rtol=self.rtol,
+            atol=self.rtol * self.resolution,
             max_steps=_MAX_SOLVER_STEPS,
         )
         self.steps -= int(solutions.steps.sum())

@@ -102,12 +102,12 @@ class Dataset:
 
     @property
     def low(self) -> float:
-        """The smallest value; 0 where noise may have put what is 0 or more below it."""
+        """The smallest value; next to 0 where noise may have put what is more below it."""
         return self._range[0]
 
     @property
     def high(self) -> float:
-        """The largest value; 0 where noise may have put what is 0 or less above it."""
+        """The largest value; next to 0 where noise may have put what is less above it."""
         return self._range[1]
 
     @functools.cached_property

@@ -44,9 +44,9 @@ _ROUNDS = 2
 _PIECES = 8
 """Of each interval between observations, by which its speed is measured."""
 
-_WITHIN_NOISE, _ROUNDING, _LITTLE = 6.0, 1e-6, 0.25
+_WITHIN_NOISE, _ROUNDING, _LITTLE, _NEXT_TO_0 = 6.0, 1e-6, 0.25, 1e-4
 """Typical deviations within which values beyond 0 may be 0, and shares of the largest value: what
-a solver's errors may be, and what is too much in any case."""
+a solver's errors may be, what is too much in any case, and what is next to 0."""
 
 _Times = Float[np.ndarray, " times"]
 
@@ -151,15 +151,20 @@ def noise_of_neighbours(t: Float[np.ndarray, " time"], y: Float[np.ndarray, " ti
 
 
 def range_of(y: Float[np.ndarray, " values"], noise: float) -> tuple[float, float]:
-    """The least and the greatest value, but 0 for one that noise may have put beyond it."""
+    """The least and the greatest value, but next to 0 for one that noise may have put beyond it.
+
+    Next to it, as laws such as r*y*log(K/y) have no value at 0 itself, and noise does not tell.
+    """
+    return _least(y, noise), -_least(-y, noise)
+
+
+def _least(y: Float[np.ndarray, " values"], noise: float) -> float:
     least, most = float(y.min()), float(y.max())
-
-    def noise_about_0(beyond: float, within: float) -> bool:
-        likely = max(_WITHIN_NOISE * noise, _ROUNDING * within)
-        return 0.0 < beyond < min(likely, _LITTLE * within)
-
-    low, high = noise_about_0(-least, most), noise_about_0(most, -least)
-    return 0.0 if low else least, 0.0 if high else most
+    likely = max(_WITHIN_NOISE * noise, _ROUNDING * most)
+    noisy = least < 0.0 or noise > _ROUNDING * most  # Where there is no noise a 0 is a 0.
+    if not (noisy and 0.0 <= -least < min(likely, _LITTLE * most)):
+        return least
+    return max(min(noise, float(y[y > 0].min()) / 2), _NEXT_TO_0 * most)
 
 
 def _interpolant(

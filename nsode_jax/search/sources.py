@@ -16,7 +16,9 @@ from nsode_jax.fitting.progress import Progress
 from nsode_jax.observed.dataset import Dataset
 from nsode_jax.observed.regression import Regression
 
-_NEAR_ZERO = np.array([1e-280, 0.3, 1.0, 3.0])
+_NEAR_ZERO = np.array([1e-280, 1e-9, 1e-6, 1e-3])
+"""Values that no data reach: whether f vanishes must not depend on where these are."""
+
 _NOTHING = 1e-9
 
 

@@ -95,8 +95,9 @@ class TrainingConfig:
                 "a run starts from weights, init_from, or a run, branch_from: not both"
             )
         for name in ("ema_decay", "adam_b2"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 0 and below 1, got {getattr(self, name)}")
+            value = getattr(self, name)
+            if not 0 <= value < 1:
+                raise ValueError(f"{name} must be at least 0 and below 1, got {value}")
         for name in (
             "steps",
             "batch_size",
