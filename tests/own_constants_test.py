@@ -225,6 +225,28 @@ def test_solutions_meet_the_data_and_are_drawn(of_five, tmp_path):
     assert 0 < title.x0 and title.x1 < constants.bbox.width
 
 
+def test_series_that_differ_are_in_the_picture_and_one_that_says_nothing_squeezes_no_other():
+    _, _, values = plate(3)
+    found = discover(TIMES, values, constants="own", law="r*y*(1 - y/K)")
+    number = 96
+    rng = np.random.default_rng(0)
+    constants = np.tile([0.5, 1.2], (number, 1)) + 0.02 * rng.normal(size=(number, 2))
+    covariances = np.tile(np.eye(2) * 0.02**2, (number, 1, 1))
+    constants[3], constants[50] = (0.1, 3.0), (0.9, 1.2)  # Mutants.
+    constants[70], covariances[70] = (40.0, 1.2), np.eye(2) * 50.0**2
+    best = dataclasses.replace(
+        found.best,
+        constants=constants,
+        covariances=covariances,
+        freedom=np.full(number, 20),
+        **{name: np.full(number, 0.1) for name in ("y0s", "residual_rms", "r2")},
+    )
+    labels = tuple(map(str, range(number)))
+    of_r, of_k = plot_constants(dataclasses.replace(found, candidates=(best,), labels=labels)).axes
+    assert of_r.get_ylim()[0] < 0.1 and 0.9 < of_r.get_ylim()[1] < 1.2
+    assert of_k.get_ylim()[0] < 1.1 and 3.0 < of_k.get_ylim()[1] < 4.0
+
+
 def test_a_given_form_with_a_shared_constant():
     r, _, values = plate(6, capacity=1.2)
     found = discover(TIMES, values, constants="own", law="r*y*(1 - y/K)", shared=["K"])

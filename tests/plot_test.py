@@ -4,12 +4,18 @@ import dataclasses
 
 import numpy as np
 import pytest
+from matplotlib.transforms import Bbox
 from numpy.testing import assert_allclose
 
+from nsode_jax.discovery import discover
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.reporting.discovery import Discovery
-from nsode_jax.reporting.plot import draw_pareto, draw_residuals, new_figure, plot
+from nsode_jax.reporting.pareto import draw_pareto
+from nsode_jax.reporting.pictures import as_label
+from nsode_jax.reporting.plot import draw_residuals, new_figure, plot
+from nsode_jax.reporting.plot_series import plot_series
+from nsode_jax.reporting.text import candidate_table
 from nsode_jax.results.result import Candidate
 
 
@@ -205,11 +211,33 @@ class TestResiduals:
         assert axes.get_title() == "They wave."
         assert (axes.get_xlabel(), axes.get_ylabel()) == ("h", "mass: data − law")
 
+    def test_bars_are_in_the_units_of_what_is_drawn(self):
+        axes = new_figure(5, 4).subplots()
+        draw_residuals(axes, over_decades(known=True), "h", "cells")
+        (bars,) = axes.collections
+        half = [np.ptp(segment[:, 1]) / 2 for segment in bars.get_segments()]
+        assert_allclose(half, 0.1, rtol=0.06)
+        assert axes.get_ylim()[0] < min(segment[:, 1].min() for segment in bars.get_segments())
+
     def test_where_there_is_no_solution(self):
         found = discovery_of(DATA, [WILD])
         axes = new_figure(5, 4).subplots()
         draw_residuals(axes, found, "t", "y")
         assert np.isnan(line(axes, "data").get_ydata()).all()
+
+
+def over_decades(known=False):
+    """Growth through six decades, each value noisy by a tenth of itself."""
+    t = np.linspace(0, 16, 33)
+    y = 1e3 * np.exp(0.9 * t)
+    series = Trajectory(t, y)
+    if known:
+        series = series.with_errors(0.1 * y, 0.1 * float(y.mean()))
+    else:
+        series = dataclasses.replace(series, noise=y / y.mean())
+    rms = 0.08 * y.mean()
+    law = law_of("0.9*y", 0.99, lambda t: 1.05e3 * np.exp(0.9 * t), rms)
+    return discovery_of(series, [law, law_of("0.9*y - 1e-9*y**2", 0.99, logistic, 1.5 * rms)])
 
 
 class TestPareto:
@@ -246,6 +274,26 @@ class TestPareto:
         assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
         assert all(box.x1 <= axes.get_window_extent().x1 for box in boxes)
 
+    def test_ticks_of_complexity_are_whole_and_the_circle_is_not_hidden(self):
+        laws = [law_of("y - 0.5*y**2", 0.99, logistic, 0.02), law_of("y", 0.1, logistic, 0.2)]
+        axes = self.drawn(laws)
+        axes.figure.draw_without_rendering()
+        assert all(tick == round(tick) for tick in axes.get_xticks())
+        x, y = axes.transData.transform((laws[0].complexity, 0.02))
+        radius = 6 * axes.figure.dpi / 72
+        circle = Bbox.from_extents(x - radius, y - radius, x + radius, y + radius)
+        renderer = axes.figure.canvas.get_renderer()
+        assert not any(circle.overlaps(text.get_window_extent(renderer)) for text in axes.texts)
+
+    def test_over_decades_residuals_are_shares_as_in_the_table(self):
+        found, axes = over_decades(), new_figure(7.6, 4.6).subplots()
+        draw_pareto(axes, found, "cells")
+        assert axes.get_ylabel() == "residual (RMS), as a share of each value"
+        assert_allclose(line(axes, "candidates").get_ydata(), [0.08, 0.12], rtol=0.02)
+        shown = candidate_table(found, 2, wide=True)
+        column = shown.header.index("residual")
+        assert [row[column] for row in shown.rows] == ["0.08 of each value", "0.12 of each value"]
+
     def test_a_residual_of_zero_and_a_law_alone(self):
         for laws in ([LOGISTIC], self.laws[:1], [WILD]):
             axes = self.drawn(laws)
@@ -274,6 +322,44 @@ def test_known_errors_of_measurement_are_bars():
     (bars,) = axes.collections
     ends = np.array([segment[:, 1] for segment in bars.get_segments()])
     assert_allclose(ends, np.stack([DATA.y - known.errors, DATA.y + known.errors], axis=1))
+
+
+def test_bars_of_known_errors_are_whole():
+    known = DATA.with_errors(np.linspace(0.1, 0.3, 25), 0.2)
+    low, high = plot(discovery_of(known, [LOGISTIC])).axes[0].get_ylim()
+    assert low < (DATA.y - known.errors).min() and high > (DATA.y + known.errors).max()
+    # But for one so large that the value says nothing.
+    vague = DATA.with_errors(np.where(np.arange(25) == 3, 1e6, 0.1), 0.1)
+    low, high = plot(discovery_of(vague, [LOGISTIC])).axes[0].get_ylim()
+    assert high - low < 3 * np.ptp(DATA.y) * 1.2
+
+
+def test_names_are_cut_and_units_are_not():
+    name = "the day on which the sample was taken from the field"
+    shown = as_label(f"{name} [days since 2020-03-01]")
+    assert shown.startswith("the day on w") and shown.endswith("… [days since 2020-03-01]")
+    assert len(shown) <= 40 and as_label(name) == f"{name[:39]}…"
+    assert as_label("mass [g]") == "mass [g]"
+
+
+def test_labels_of_series_keep_their_ends_and_their_panels():
+    wells = [f"{row}{column}" for row in "ABCD" for column in "12345"]
+    labels = [f"strain of the third plate, well {well}" for well in wells]
+    found = discover(
+        DATA.t,
+        [DATA.y] * len(labels),
+        constants="own",
+        law="r*y*(1 - y/K)",
+        labels=labels,
+    )
+    figure = plot_series(found)
+    figure.draw_without_rendering()
+    renderer = figure.canvas.get_renderer()
+    panels = [axes for axes in figure.axes if axes.get_visible()]
+    assert [axes.get_title()[-2:] for axes in panels] == wells
+    boxes = [axes.title.get_window_extent(renderer) for axes in panels]
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+    assert all(0 <= box.x0 and box.x1 <= figure.bbox.width for box in boxes)
 
 
 def test_a_notebook_shows_the_figure():

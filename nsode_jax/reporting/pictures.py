@@ -29,7 +29,9 @@ MOST_POINTS = 500  # More markers than this are a blot.
 TIMES = 801  # At so many a solution is drawn.
 STEPS = (1, 2, 2.5, 5, 10)  # Between ticks.
 _SCREEN_DPI = 75
+_FARTHEST = 10.0  # Below the smallest value, to which errors are shown over decades.
 _MARGIN = 0.08  # Of the range of values, on either side.
+_LEAST_OF_A_NAME = 12  # Letters, beside its unit.
 _TITLE_SIZES = (15, 13, 11, 9)
 
 
@@ -82,13 +84,22 @@ def over_decades(data: Sequence[Trajectory]) -> bool:
 
 
 def scale_values(axes: Axes, data: Sequence[Trajectory]) -> None:
-    """Gives the axis of values the range of the data, on the scale that shows them best."""
+    """Gives the axis the range of the values and their errors, on the scale that shows them."""
     values = Dataset(tuple(data)).y
+    errors = np.minimum(errors_of(data), np.ptp(values))  # One that is larger says nothing.
+    ends = np.concatenate([values - errors, values + errors])
     if over_decades(data):
+        # What errors may be below 0 has no end there.
+        ends = np.concatenate([values, ends[ends > values.min() / _FARTHEST]])
         axes.set_yscale("log")
-        axes.set_ylim(*np.exp(limits(np.log(values), _MARGIN)))
+        axes.set_ylim(*np.exp(limits(np.log(ends), _MARGIN)))
     else:
-        axes.set_ylim(*limits(values, _MARGIN))
+        axes.set_ylim(*limits(ends, _MARGIN))
+
+
+def errors_of(data: Sequence[Trajectory]) -> Float[np.ndarray, " all"]:
+    """Known standard deviations of the values of all series; 0 where they are unknown."""
+    return np.concatenate([np.zeros(len(s)) if s.errors is None else s.errors for s in data])
 
 
 def thinned(points: int, most: int) -> Int[np.ndarray, " shown"]:
@@ -96,10 +107,22 @@ def thinned(points: int, most: int) -> Int[np.ndarray, " shown"]:
     return np.unique(np.linspace(0, points - 1, min(points, max(2, most))).astype(int))
 
 
-def as_label(name: str) -> str:
-    """A name from a file as plain text: a dollar sign would begin a formula."""
-    name = name if len(name) <= 40 else name[:39] + "…"
+def as_label(name: str, most: int = 40) -> str:
+    """A name from a file as plain text of so many letters, or more as its unit stays whole.
+
+    A dollar sign would begin a formula.
+    """
+    if len(name) > most:
+        unit = re.search(r"\s*[\[(][^\[(]*[])]$", name)
+        end = unit[0] if unit and len(unit[0]) <= most else ""
+        name = f"{name[: max(_LEAST_OF_A_NAME, most - 1 - len(end))]}…{end}"
     return name.replace("$", r"\$")
+
+
+def without_middle(label: str, most: int) -> str:
+    """A label of at most so many letters: the ends of labels tell series apart."""
+    half = (most - 1) // 2
+    return as_label(label if len(label) <= most else f"{label[: most - 1 - half]}…{label[-half:]}")
 
 
 def mathtext(latex: str, plain: str) -> str:
@@ -132,15 +155,28 @@ def write_title(figure: Figure, text: str, instead: str) -> None:
 
 
 def draw_points(
-    axes: Axes, data: Sequence[Trajectory], values: Float[np.ndarray, " all"], label: str
+    axes: Axes,
+    data: Sequence[Trajectory],
+    values: Float[np.ndarray, " all"],
+    label: str,
+    errors: Float[np.ndarray, " all"] | None = None,
 ) -> None:
-    """One value per observation of each series, in markers of its own, with known errors."""
+    """One value per observation of each series, in markers of its own, with known errors.
+
+    Args:
+      axes: where to.
+      data: the series.
+      values: what is drawn of them.
+      label: in the legend.
+      errors: of these values, 0 for unknown; those of the data if left out.
+    """
+    errors = errors_of(data) if errors is None else errors
     starts = np.cumsum([0, *map(len, data)])
     for number, trajectory in enumerate(data):
         shown = thinned(len(trajectory), MOST_POINTS // len(data))
         times, drawn = trajectory.t[shown], values[starts[number] :][shown]
-        if trajectory.errors is not None:
-            error = trajectory.errors[shown]
+        error = errors[starts[number] :][shown]
+        if error.any():
             axes.vlines(times, drawn - error, drawn + error, color=DATA, lw=1.0, alpha=0.5)
         axes.plot(
             times,

@@ -1,4 +1,4 @@
-"""Pictures of a discovery: data and solution, the law, what the law leaves, the trade-off."""
+"""Pictures of a discovery: data and solution, the law, what the law leaves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 from jaxtyping import Bool, Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
@@ -19,15 +18,14 @@ from nsode_jax.reporting.pictures import (
     FIXED,
     MOST_POINTS,
     OTHERS,
-    STEPS,
     TIMES,
     as_label,
     draw_points,
+    errors_of,
     finish,
     mathtext,
     new_figure,
     over_decades,
-    renderer,
     save,
     scale_values,
     thinned,
@@ -47,7 +45,7 @@ from nsode_jax.results.result import Candidate, Result
 from nsode_jax.results.uncertainty import quantile
 
 _VISIBLE = 0.01  # Share of the panel's height from which a band is more than the line.
-_MOST_LABELS, _LONGEST_LABEL = 6, 42
+_LONGEST_BAR = 4.0  # Residuals (RMS), to which errors beside these are shown whole.
 
 
 # --- the picture -------------------------------------------------------------
@@ -221,8 +219,9 @@ def draw_residuals(
       time_name, value_name: as in the file.
       remark: put above.
     """
-    relative = not result.noise_scale.linear
-    left = np.concatenate(residuals(result)) / result.noise_scale.size(_values(result.trajectories))
+    data, relative = result.trajectories, not result.noise_scale.linear
+    unit = result.noise_scale.size(_values(data))
+    left, errors = np.concatenate(residuals(result)) / unit, errors_of(data) / unit
     known = left[np.isfinite(left)]
     # Not the fit's: of clean data little more is left than the solver's own error.
     rms = float(np.sqrt(np.mean(known**2))) if known.size else 0.0
@@ -230,8 +229,9 @@ def draw_residuals(
     for sign in (-1.0, 1.0):
         label = "± 2 residuals (RMS)" if sign > 0 else "_lower"
         axes.axhline(sign * 2.0 * rms, color=BEST, lw=1.4, ls="--", label=label)
-    draw_points(axes, result.trajectories, left, _data_label(result.trajectories))
-    reach = max(np.abs(known).max(initial=0.0), 2.0 * rms)
+    draw_points(axes, data, left, _data_label(data), errors)
+    ends = np.abs(left) + np.minimum(errors, _LONGEST_BAR * rms)
+    reach = max(ends[np.isfinite(ends)].max(initial=0.0), 2.0 * rms)
     low, high = limits(np.array([-reach, reach]), 0.12)
     axes.set_ylim(low, high + 0.1 * (high - low))  # Room for the legend.
     difference = "(data − law) / data" if relative else "data − law"
@@ -239,104 +239,6 @@ def draw_residuals(
     finish(axes, as_label(time_name), label if len(label) <= 45 else difference)
     axes.legend(loc="upper right", ncols=2, frameon=False, fontsize=10)
     axes.set_title(remark, fontsize=10, color=FIXED)
-
-
-def draw_pareto(axes: Axes, result: Result, value_name: str) -> None:
-    """Residual over complexity of all candidates, the front, and the best law on it."""
-    best, front = result.best, result.pareto_front
-    shown = [c for c in result.candidates if _drawable(c.residual_rms)]
-    axes.set_yscale("log")
-    axes.plot(
-        [c.complexity for c in shown],
-        [c.residual_rms for c in shown],
-        "o",
-        ms=5,
-        color=DATA,
-        alpha=0.35,
-        mew=0,
-        label="candidates",
-    )
-    corners = [c for c in front if _drawable(c.residual_rms)]
-    steps = ([c.complexity for c in corners], [c.residual_rms for c in corners])
-    label = "no shorter law is as good"
-    axes.plot(*steps, "o-", color=BEST, lw=1.6, ms=6, drawstyle="steps-post", label=label)
-    if _drawable(best.residual_rms):
-        at = ([best.complexity], [best.residual_rms])
-        axes.plot(*at, "o", ms=12, mfc="none", mec=FIXED, mew=2.2, label="best law")
-    _scale_front(axes, corners, best)
-    finish(axes, "complexity (operators, variables and constants)", _error_label(value_name))
-    _label_sparsely(axes, _by_importance(corners, best))
-
-
-def _error_label(value_name: str) -> str:
-    label = f"residual (RMS), in units of {as_label(value_name)}"
-    return label if len(label) <= 50 else "residual (RMS)"
-
-
-def _drawable(residual: float) -> bool:
-    """Whether a logarithmic axis can show it."""
-    return bool(np.isfinite(residual) and residual > 0)
-
-
-def _scale_front(axes: Axes, corners: Sequence[Candidate], best: Candidate) -> None:
-    """Limits and ticks for the front: what is far worse, or far longer, is left outside."""
-    seen = [c for c in (*corners, best) if _drawable(c.residual_rms)]
-    if not seen:
-        return
-    low, high = min(c.residual_rms for c in seen), max(c.residual_rms for c in seen)
-    high = max(high, 1.5 * low)
-    margin = max(1.15, (high / low) ** 0.12)
-    axes.set_ylim(low / margin, high * margin**2)  # Room above for the labels.
-    sizes = [c.complexity for c in seen]
-    axes.set_xlim(max(0, min(sizes) - 2), max(sizes) + max(6, 0.4 * max(sizes)) + 0.5)
-    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=(1, 2, 5, 10)))
-    if high / low < 20:  # Powers of ten would be one tick, or none.
-        axes.yaxis.set_major_locator(MaxNLocator(7, steps=STEPS))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_minor_formatter(NullFormatter())
-
-
-def _by_importance(corners: Sequence[Candidate], best: Candidate) -> list[Candidate]:
-    """The best law, then those of the front by how much better they are than the one before."""
-    drops = [np.inf] + [
-        np.log(before.residual_rms / after.residual_rms)
-        for before, after in zip(corners, corners[1:])
-    ]
-    order = sorted(range(len(corners)), key=lambda i: -drops[i])
-    first = [best] if _drawable(best.residual_rms) else []
-    return first + [corners[i] for i in order if corners[i] is not best]
-
-
-def _label_sparsely(axes: Axes, candidates: Sequence[Candidate]) -> None:
-    """Formulas beside their points, as many as neither meet nor leave the panel."""
-    figure = axes.figure
-    assert isinstance(figure, Figure)
-    figure.draw_without_rendering()  # The layout is settled only now.
-    drawn_by, panel = renderer(figure), axes.get_window_extent()
-    legend = axes.get_legend()
-    taken = [legend.get_window_extent(drawn_by)] if legend else []
-    for candidate in candidates:
-        formula = candidate.rounded().infix
-        if len(taken) > _MOST_LABELS or len(formula) > _LONGEST_LABEL:
-            continue
-        for offset, up in (((7, 7), "bottom"), ((7, -7), "top")):
-            text = axes.annotate(
-                formula,
-                (candidate.complexity, candidate.residual_rms),
-                offset,
-                textcoords="offset points",
-                fontsize=9,
-                va=up,
-                bbox={"fc": "white", "alpha": 0.8, "ec": "none", "pad": 0.5},
-            )
-            box = text.get_window_extent(drawn_by)
-            fits = panel.x0 <= box.x0 and box.x1 <= panel.x1
-            fits = fits and panel.y0 <= box.y0 and box.y1 <= panel.y1
-            if fits and not any(box.overlaps(other) for other in taken):
-                taken.append(box)
-                break
-            text.remove()
 
 
 def _data_label(data: Sequence[Trajectory]) -> str:

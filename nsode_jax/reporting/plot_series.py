@@ -18,12 +18,19 @@ from nsode_jax.reporting.pictures import (
     over_decades,
     save,
     scale_values,
+    without_middle,
     write_title,
 )
 from nsode_jax.results.analysis import finite, limits
 from nsode_jax.results.own_constants import FormResult
 
 _TIMES = 201
+_POINTS = 72
+"""In an inch."""
+
+_OF_A_LETTER = 0.75
+"""Width of a letter as a share of its size, with some room between panels."""
+
 _MOST_PANELS = 96
 _MOST_NAMES = 40
 """More labels than these below an axis cannot be read."""
@@ -55,12 +62,13 @@ def plot_series(
     shown = np.unique(np.linspace(0, total - 1, min(total, _MOST_PANELS)).round().astype(int))
     columns = min(shown.size, math.ceil(math.sqrt(1.5 * shown.size)))
     rows = math.ceil(shown.size / columns)
-    figure = new_figure(max(6.0, 1.25 * columns), max(3.2, 1.0 * rows + 1.0))
+    width = max(6.0, 1.25 * columns)
+    figure = new_figure(width, max(3.2, 1.0 * rows + 1.0))
     panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
     for panel in panels[shown.size :]:
         panel.set_visible(False)
     for panel, series in zip(panels, shown):
-        _draw(panel, found, int(series), small=shown.size > 12)
+        _draw(panel, found, int(series), width / columns, small=shown.size > 12)
     scale_values(panels[0], [found.trajectories[i] for i in shown])
     figure.supxlabel(as_label(time_name), fontsize=11)
     figure.supylabel(as_label(value_name), fontsize=11)
@@ -71,13 +79,16 @@ def plot_series(
     return figure
 
 
-def _draw(axes: Axes, found: FormResult, series: int, *, small: bool) -> None:
+def _draw(axes: Axes, found: FormResult, series: int, width: float, *, small: bool) -> None:
+    """A series, its solution and its label, on a panel that is so many inches wide."""
     data, best = found.trajectories[series], found.best
     axes.plot(data.t, data.y, "o", ms=2 if small else 4, color=DATA, mew=0, alpha=0.7)
     t = np.linspace(data.t[0], data.t[-1], _TIMES)
     axes.plot(t, finite(best.solution(t, series)), color=BEST, lw=1.2 if small else 2.0)
     if len(found.labels) > 1:
-        axes.set_title(as_label(found.labels[series]), fontsize=7 if small else 9, pad=2)
+        size = 7 if small else 9
+        most = int(width * _POINTS / (_OF_A_LETTER * size))
+        axes.set_title(without_middle(found.labels[series], most), fontsize=size, pad=2)
     axes.tick_params(labelsize=6 if small else 8, color="0.6")
     axes.spines[["top", "right"]].set_visible(False)
     if not over_decades(found.trajectories):
@@ -118,9 +129,11 @@ def plot_constants(found: FormResult, path: str | Path | None = None) -> Figure:
         if math.isfinite(middle):
             axes.axhline(middle, color="0.6", lw=1.0, zorder=0)
         if known.any():
-            # One series that says nothing must not squeeze the others.
-            ends = intervals[known, place]
-            axes.set_ylim(*limits(np.quantile(ends, [0.02, 0.98]), 0.15))
+            # One series that says nothing must not squeeze the others; one that differs is seen.
+            low, high = intervals[known, place].T
+            differs = (low > middle) | (high < middle)
+            seen = np.quantile([low, high], [0.02, 0.98]), values[known][differs]
+            axes.set_ylim(*limits(np.concatenate(seen), 0.15))
         axes.set_ylabel(as_label(compared.name), fontsize=11)
         axes.tick_params(labelsize=8, color="0.6")
         axes.ticklabel_format(axis="y", useOffset=False)

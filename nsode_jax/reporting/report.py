@@ -30,10 +30,10 @@ from nsode_jax.reporting.law_blocks import (
     with_left_side,
 )
 from nsode_jax.reporting.next_measurement import draw_next
+from nsode_jax.reporting.pareto import draw_pareto
 from nsode_jax.reporting.plot import (
     draw_fit,
     draw_law,
-    draw_pareto,
     draw_residuals,
 )
 from nsode_jax.reporting.report_parts import (

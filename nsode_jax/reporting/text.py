@@ -103,7 +103,7 @@ def candidate_table(result: Result, rows: int, *, wide: bool = False) -> Table:
             str(rank),
             probability_text(candidate.probability),
             r2_text(candidate.r2),
-            *((f"{candidate.residual_rms:.3g}",) if wide else ()),
+            *((residual_text(result, candidate),) if wide else ()),
             str(candidate.complexity),
             *((candidate.origin or "-",) if wide else ()),
             candidate.rounded().infix,

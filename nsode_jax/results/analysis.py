@@ -183,9 +183,9 @@ def residuals(result: Result) -> list[Float[np.ndarray, " time"]]:
     ]
 
 
-def residual_text(result: Result) -> str:
-    """The root mean square residual of the best law, in units of y or as a share of values."""
-    rms, scale = result.best.residual_rms, result.noise_scale
+def residual_text(result: Result, candidate: Candidate | None = None) -> str:
+    """The root mean square residual of the best law, or another, in units of y or of values."""
+    rms, scale = (candidate or result.best).residual_rms, result.noise_scale
     return f"{rms:.3g}" if scale.linear else f"{rms / scale.factor:.2g} of each value"
 
 

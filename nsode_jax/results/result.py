@@ -36,7 +36,9 @@ class Candidate:
       r2: share of the data's variance that the solutions from `y0s` explain, at
         most 1; -inf if the law has no solution over the observed times.
       residual_rms: root mean square of solution minus data, in units of y; values
-        count by their precision, here and in r2 (`Trajectory.noise`).
+        count by their precision, here and in r2 (`Trajectory.noise`). Where noise grows with
+        values over decades it is that of their size; divided by `Result.noise_scale.factor` it
+        is a share of each value.
       score: what candidates are ranked by, lower is better.
       log_probability: of the network's proposal that the law descends from; NaN if
         it descends from none.
