@@ -121,6 +121,27 @@ def test_exponents_that_are_not_fitted_stay_whole():
     assert np.isfinite(point.standard_errors).all() and point.kind == "saddle"
 
 
+def test_errors_are_the_same_in_all_units():
+    root = 0.01 * np.random.default_rng(0).normal(size=(7, 7))
+    root[[1, 6]] = 0.0  # The exponents.
+    points = []
+    for unit in (1.0, 1e-9):
+        laws = (
+            f"{1.1 / unit**2}*x**2*y - 0.9*x + {0.12 * unit}",
+            f"{0.7 * unit} - {1.1 / unit**2}*x**2*y",
+        )
+        sizes = np.array([unit**-2, 1.0, 1.0, unit, unit, unit**-2, 1.0])
+        known = sizes[:, None] * root
+        found = find_fixed_points(
+            result_of(*laws, low=0.5 * unit, high=unit, covariance=known @ known.T)
+        )
+        points += found.points
+    one, other = points
+    assert one.kind == other.kind == "stable focus"
+    assert other.standard_errors == pytest.approx(1e-9 * np.array(one.standard_errors), rel=1e-3)
+    assert other.eigenvalue_errors == pytest.approx(one.eigenvalue_errors, rel=1e-3)
+
+
 def test_what_the_data_do_not_determine_is_not_claimed():
     pair = np.array([0.01 + 2j, 0.01 - 2j])
     assert kind_of(pair, np.array([0.02, 0.02])) == "centre"

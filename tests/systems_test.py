@@ -40,9 +40,9 @@ def test_a_result_says_what_it_found(counts):
     assert counts.best.latex().startswith(r"\begin{aligned}\frac{d\mathrm{hare}}{dt} &= ")
     hares, lynxes = counts.best.to_sympy()
     assert str(hares.lhs) == "Derivative(hare(t), t)" and "lynx(t)" in str(lynxes.rhs)
-    # In noise either law may be missed.
+    # What is left of the hares is alike from year to year: the right law may well be another one.
     total = sum(candidate.probability for candidate in counts.candidates)
-    assert total == pytest.approx(0.81, abs=0.02)
+    assert total == pytest.approx(0.5)
     assert "that none of those found is" in text
     years = counts.runs[0].t
     seen = counts.predict(years)

@@ -285,9 +285,11 @@ def _errors(
     unknown = np.full(root.size, math.nan)
     if best.covariance is None or not np.isfinite(best.covariance).all():
         return unknown, unknown
-    variances, axes = np.linalg.eigh(best.covariance)
-    moves = (axes * np.sqrt(np.maximum(variances, 0.0))).T * _ERROR_STEP
-    moves[:, np.diag(best.covariance) == 0.0] = 0.0  # Not fitted; rounding moves them too.
+    # In standard errors: constants may differ by many decades, and some are not fitted.
+    errors = np.sqrt(np.diag(best.covariance))
+    sizes = np.where(errors > 0.0, errors, 1.0)
+    variances, axes = np.linalg.eigh(best.covariance / np.outer(sizes, sizes))
+    moves = (errors[:, None] * axes * np.sqrt(np.maximum(variances, 0.0))).T * _ERROR_STEP
     squares, real_squares = np.zeros(root.size), np.zeros(root.size)
     for move in moves[np.abs(moves).max(axis=1) > 0.0]:
         field = _Field(best, best.moved(move))
