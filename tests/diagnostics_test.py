@@ -59,6 +59,8 @@ def test_a_law_that_does_not_predict():
     assert diagnose([best], DATA) == ()
     (said,) = diagnose([dataclasses.replace(best, held_out_rms=0.2)], DATA)
     assert "an error 20 times its residual" in said
+    (said,) = diagnose([dataclasses.replace(best, held_out_rms=1e6)], DATA)
+    assert "an error more than 1000 times its residual" in said
     (said,) = diagnose([dataclasses.replace(best, held_out_rms=np.inf)], DATA)
     assert "has no solution there" in said
     # What nobody would see is not worth a word, however exact the data.

@@ -57,6 +57,24 @@ def test_several_processes_find_the_same(tmp_path):
     assert list(alone["formula"]) == list(together["formula"])
 
 
+def test_what_is_damaged_is_done_again(tmp_path):
+    series = {"a": decay(0.4)}
+    discover_each(series, tmp_path, processes=1, **OPTIONS)
+    whole = result_file(tmp_path, "a").read_text()
+    for damaged in (whole[: len(whole) // 2], "", "[]"):
+        result_file(tmp_path, "a").write_text(damaged)
+        table = discover_each(series, tmp_path, processes=1, **OPTIONS)
+        assert table.loc["a", "error"] == "" and table.loc["a", "r2"] > 0.999
+
+
+def test_a_model_in_the_current_folder_is_no_option(tmp_path, monkeypatch):
+    series, folder = {"a": decay(0.4)}, tmp_path / "results"
+    discover_each(series, folder, processes=1, **OPTIONS)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model.json").write_text('{"of": "something else"}')
+    assert discover_each(series, folder, processes=1, **OPTIONS).loc["a", "error"] == ""
+
+
 @pytest.mark.parametrize(
     "series, message", [({}, "no series"), ({" ": decay(0.4)}, "needs a label")]
 )
@@ -74,10 +92,11 @@ def test_other_options_need_another_folder(tmp_path):
 def test_what_has_changed_is_done_anew(tmp_path, monkeypatch):
     """Whatever has changed: times, values, errors of measurement, limits. The rest stays."""
     asked = []
+    found = pipeline.discover(*decay(0.4), **OPTIONS)
 
     def watched(task, folder, **rest):
         asked.append(task[0])
-        result_file(folder, task[0]).write_text("{}")
+        found.save(result_file(folder, task[0]))
         return task[0], ""
 
     monkeypatch.setattr(module, "_discover_one", watched)

@@ -6,6 +6,7 @@ import pickle
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
@@ -251,6 +252,7 @@ def test_constant_values():
     assert model.expression_.infix == "0"
     assert_array_equal(model.predict([-3.0, 100.0]), [4.0, 4.0])
     assert model.discovery_.best.r2 == 1.0
+    assert math.isnan(model.discovery_.best.probability)  # It stands in; nothing was compared.
     assert not model.discovery_.best.constants_table()["standard_error"].any()
     assert "stands in" in str(model.discovery_)
 
@@ -284,6 +286,13 @@ def test_unusable_data_are_refused():
         NSODERegressor().fit(T, [*T[1:], math.nan])
     with pytest.raises(TrajectoryError, match="too large"):
         NSODERegressor(beams=0, samples=0).fit(T, T * 1e200)
+
+
+def test_dates_are_refused_rather_than_counted_in_some_unit():
+    days = np.datetime64("2026-01-01") + np.arange(20).astype("timedelta64[D]")
+    for times in (days, list(days), days - days[0], pd.Series(days), pd.DataFrame({"t": days})):
+        with pytest.raises(ValueError, match="takes times as numbers, not dates or durations"):
+            NSODERegressor().fit(times, T[:20])
 
 
 def test_known_errors_of_measurement_are_passed_on():

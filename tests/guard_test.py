@@ -45,6 +45,11 @@ def test_other_pages_are_refused():
         assert refused == "websocket.close"
 
 
+def test_what_is_no_address_is_refused():
+    assert status(host="[::1") == 403
+    assert status(host="localhost", origin="http://[::1") == 403
+
+
 def test_large_requests_are_refused_unread():
     for length, answer in (("101", 413), ("", 411), ("-1", 411), ("1e2", 411)):
         assert status(method="POST", host="localhost", content_length=length) == answer

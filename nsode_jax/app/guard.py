@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -40,10 +40,10 @@ class Guard:
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }
         host = headers.get("host", "")
-        if self._hosts and (urlsplit(f"//{host}").hostname or "") not in self._hosts:
+        if self._hosts and _split(f"//{host}").hostname not in self._hosts:
             return 403, "This page is not served under that name."
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and _split(origin).netloc != host:
             return 403, "Another page may not use this one."
         if scope["type"] == "http" and scope["method"] not in ("GET", "HEAD"):
             length = headers.get("content-length", "")
@@ -52,6 +52,14 @@ class Guard:
             if int(length) > self._largest:
                 return 413, "That is too large."
         return None
+
+
+def _split(url: str) -> SplitResult:
+    """The parts of an address; none of what is no address, such as //[::1."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return urlsplit("")
 
 
 async def _refuse(kind: str, refusal: tuple[int, str], send: Send) -> None:

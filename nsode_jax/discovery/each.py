@@ -324,13 +324,15 @@ def _contents(options: Mapping[str, Any]) -> dict[str, Any]:
     found = dict(options)
     if (laws := own_laws(found.get("named_laws"))).laws:
         found["named_laws"] = [law.to_entry() for law in laws.laws]
-    if (about := Path(found.get("weights") or "") / "model.json").is_file():
+    weights = found.get("weights")
+    if weights and (about := Path(weights) / "model.json").is_file():
         found["weights"] = about.read_text(encoding="utf-8")
     return found
 
 
 def _is_done(folder: Path, label: str) -> bool:
-    return result_file(folder, label).exists()
+    """Whether there is a result that can be read: what is damaged is done again."""
+    return result_file(folder, label).exists() and not isinstance(_loaded(folder, label), str)
 
 
 def _loaded(folder: Path, label: str) -> Discovery | str:

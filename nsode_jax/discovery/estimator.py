@@ -262,6 +262,11 @@ _FLOATS: Any = (np.float64, np.float32, np.float16)
 
 
 def _times(t: Any) -> Float[np.ndarray, " time"]:
+    if np.asarray(t).dtype.kind in "mM":  # Which would become nanoseconds, or others.
+        raise ValueError(
+            "NSODERegressor takes times as numbers, not dates or durations: "
+            'give (t - t[0]) / np.timedelta64(1, "h"), say, here and in `predict`.'
+        )
     t = as_written(check_array(t, ensure_2d=False, dtype=_FLOATS, input_name="t"))
     if t.ndim == 2 and t.shape[1] != 1:
         raise ValueError(
@@ -316,7 +321,6 @@ def _constant_law(trajectories: Sequence[Trajectory], reason: str) -> Discovery:
         r2=1.0 - unexplained,
         residual_rms=float(np.sqrt(np.mean(residual**2))),
         score=math.nan,  # There is none to compare it with.
-        probability=1.0,
         converged=True,
         covariance=np.zeros((1, 1)),
     )

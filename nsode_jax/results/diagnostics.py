@@ -25,7 +25,7 @@ _SAME_CURVE = 0.05
 POOR_R2 = 0.9
 """Who explains less of the variance of the data explains them badly."""
 _UNCERTAIN = 0.5
-_BADLY = 5.0
+_BADLY, _MANY = 5.0, 1000
 _UNSEEN = 0.01  # Of the spread.
 _DIFFERENT = 0.01
 """Probability below which series are said to differ: so often, at most, of such that do not."""
@@ -221,8 +221,8 @@ def _prediction(best: Candidate, data: Dataset) -> tuple[str, ...]:
             "Fitted without the first or the last quarter of the data, the best law has no "
             "solution there: take care beyond the data.",
         )
+    times = f"{error / residual:.0f}" if error < _MANY * residual else f"more than {_MANY}"
     return (
         "Fitted without the first or the last quarter of the data, the best law predicts that "
-        f"quarter with an error {error / residual:.0f} times its residual: take care beyond the "
-        "data.",
+        f"quarter with an error {times} times its residual: take care beyond the data.",
     )
