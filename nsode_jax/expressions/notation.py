@@ -176,6 +176,7 @@ _TOKEN = re.compile(
 )
 """Numbers; names, and the gaps of a law that is known in part; signs."""
 
+_NOT_ZERO = re.compile(r"[.0]*[1-9]")
 _TYPOGRAPHIC = str.maketrans("−·⋅×\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}", "-***  ")
 """Signs and blanks as they are in printed formulas, from where they are copied."""
 
@@ -323,7 +324,7 @@ class _Parser:
             value = float(text)
             if not math.isfinite(value):
                 raise self._error(f"the number {text} is too large", position)
-            if value == 0.0 and re.match(r"[.0]*[1-9]", text):
+            if value == 0.0 and _NOT_ZERO.match(text):
                 raise self._error(f"the number {text} is too small", position)
             return [value]
         if kind == "name":
