@@ -1,5 +1,6 @@
 """The page in a browser; `make test-app` installs what that needs."""
 
+import asyncio
 import os
 import re
 import shutil
@@ -483,3 +484,55 @@ def test_other_names_and_large_files_are_refused(address):
     request = urllib.request.Request(f"{address}/x", data=b"x" * (11 * 2**20))
     with pytest.raises((urllib.error.HTTPError, ConnectionError, urllib.error.URLError)):
         urllib.request.urlopen(request)
+
+
+def test_a_search_asked_for_while_a_file_is_read_is_of_that_file(monkeypatch):
+    """Without a browser: what is clicked before the new table is there waits for it."""
+    testing = pytest.importorskip("nicegui.testing", reason="the extra `app` is not installed")
+    from nicegui import ui
+
+    from nsode_jax.app import page
+    from nsode_jax.app.jobs import Job
+    from nsode_jax.tables.files import Contents
+
+    class Queue:
+        def __init__(self):
+            self.tasks = []
+
+        def submit(self, task):
+            self.tasks.append(task)
+            return Job()
+
+        def before(self, job):
+            return 0
+
+        def stop(self, job):
+            pass
+
+    def table(name):
+        rows = "".join(f"{i},{2 * i * i + 1}\n" for i in range(12))
+        return Contents(f"{name}.csv", f"time,{name}\n{rows}".encode())
+
+    queue, visits, read = Queue(), [], page._read_and_draw
+
+    def slowly(*arguments):
+        time.sleep(0.5)
+        return read(*arguments)
+
+    async def visit():
+        async with testing.user_simulation() as user:
+            ui.page("/")(lambda: visits.append(page.Visit(queue)))
+            await user.open("/")
+            (visit,) = visits
+            with user:
+                await visit._take(table("old"))
+                assert visit._controls._run.enabled
+                monkeypatch.setattr(page, "_read_and_draw", slowly)
+                taking = asyncio.create_task(visit._take(table("new")))
+                await asyncio.sleep(0.2)
+                assert visit._read is None and not visit._controls._run.enabled
+                await visit._start()
+                await taking
+
+    asyncio.run(visit())
+    assert [task.read.names for task in queue.tasks] == [("time", "new")]

@@ -72,7 +72,7 @@ class ColumnsCard:
         ).props("no-caps padding='2px 12px'")
         self._problem = ui.column().classes("w-full empty:hidden")
         self._run = ui.button("Find the law", on_click=start).props("no-caps unelevated")
-        self._run.classes("w-full")
+        self._run.classes("w-full").set_enabled(False)  # Until the table is read.
         self._show()
 
     def allow(self, can_run: bool) -> None:

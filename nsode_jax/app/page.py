@@ -139,9 +139,13 @@ class Visit:
 
     async def _take(self, contents: Contents, values: tuple[str, ...] = ()) -> None:
         """Takes a table and guesses its columns, those of the values if they are not known."""
+        async with self._reading:  # A search that is asked for meanwhile is of this table.
+            await self._open(contents, values)
+
+    async def _open(self, contents: Contents, values: tuple[str, ...]) -> None:
         self._stop()
         self._laws.clear()
-        self._table = None
+        self._table = self._read = None
         try:
             opened = await run.io_bound(_open, contents)
         except Exception as error:  # Files hold anything.
