@@ -65,7 +65,6 @@ FORMULAS = {
     "fullwidth y": "\uff59",
     "fullwidth parentheses": "\uff08y\uff09",
     "greek question mark": "y\u037e",
-    "minus sign": "\u2212y",
     "superscript": "y\u00b2",
     "fraction": "\u00bd*y",
     "lone surrogate": "\ud800",

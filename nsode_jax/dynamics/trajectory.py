@@ -113,8 +113,8 @@ def clean(
 
     Raises:
       TrajectoryError: if fewer than `fewest` points remain, if the values are
-        constant and must not be, if values or times are too large or too close together to compute with
-        in float64, or if a standard deviation is not positive and finite.
+        constant and must not be, if values or times are too large or too close together
+        for float64, or if a standard deviation is not positive and finite.
     """
     (t, notes), y = _as_times(t), as_numbers(y, "values")
     if t.shape != y.shape:

@@ -255,7 +255,7 @@ class Problem:
         step: float,
     ) -> Float[np.ndarray, " time"]:
         """The derivative of the solutions by a constant, with a step that fits its effect."""
-        most = _MOST_CHANGE * self.spread
+        most, change = _MOST_CHANGE * self.spread, base
         for _ in range(_SHORTENED):
             moved = parameters.copy()
             moved[i] += step

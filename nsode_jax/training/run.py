@@ -186,7 +186,7 @@ def _go_on(
         state = dataclasses.replace(state, average=state.params)
     if state.skipped_in_a_row >= config.max_skipped:  # Another try.
         state = dataclasses.replace(state, skipped_in_a_row=0 * state.skipped_in_a_row)
-    data, step = inputs.training(config.seed), checkpoints.latest_step()
+    data, step = inputs.training(config.seed), checkpoints.steps()[-1]
     data.set_state(saved["position"])
     if jax.process_index() == 0:
         print(f"resumed from step {step}", flush=True)
