@@ -18,9 +18,10 @@ from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.own_constants import fit_own_constants
 from nsode_jax.observed.dataset import Dataset
+from nsode_jax.reporting.documents import Table
 from nsode_jax.reporting.form_discovery import FormDiscovery
 from nsode_jax.reporting.plot_series import plot_constants
-from nsode_jax.reporting.report_own_constants import forms_table
+from nsode_jax.reporting.report_own_constants import forms_table, series_blocks
 from nsode_jax.selection.named_formula import NamedFormula
 
 LOGISTIC = NamedFormula.parse("r*y*(1 - y/K)")
@@ -402,6 +403,21 @@ def test_errors_that_are_alike_make_it_doubtful_that_the_form_was_found():
         found = discover_own_constants([t] * 3, y, effort="fast", sources=["named laws"])
         stated.append(1 - sum(candidate.probability for candidate in found.candidates))
     assert stated == pytest.approx([0.2, 0.5], abs=0.01)
+
+
+def test_constants_have_the_digits_that_tell_series_apart():
+    """Pressure that relaxes to about 1005 hPa."""
+    rng = np.random.default_rng(0)
+    rests = (1004.93, 1005.21, 1004.88)
+    values = [rest + 8 * np.exp(-0.5 * TIMES) + 0.02 * rng.normal(size=25) for rest in rests]
+    found = discover(TIMES, values, constants="own", law="k*(p - y)")
+    _, of_p = found.best.compared()
+    low, high = of_p.range_text.split(" to ")
+    assert (float(low), float(high)) == pytest.approx((1004.88, 1005.21), abs=0.02)
+    assert float(of_p.median_text) == pytest.approx(1004.93, abs=0.02)
+    (table,) = (block for block in series_blocks(found) if isinstance(block, Table))
+    first = float(table.rows[0][table.header.index("first value")])
+    assert first == pytest.approx(1012.93, abs=0.03)
 
 
 def test_the_median_is_the_same_in_the_text_and_in_the_report():

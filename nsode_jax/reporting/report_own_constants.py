@@ -21,8 +21,9 @@ from nsode_jax.reporting.documents import (
 )
 from nsode_jax.reporting.plot_series import plot_constants, plot_series
 from nsode_jax.reporting.report_parts import constant_row, how_it_was_made, png_of, write_files
-from nsode_jax.results.formatting import probability_text, r2_text
+from nsode_jax.results.formatting import probability_text, r2_text, value_within
 from nsode_jax.results.own_constants import FormResult, p_text
+from nsode_jax.results.rounding import SHARE
 
 _MOST_ROWS = 400
 _MOST_FORMS = 20
@@ -169,8 +170,8 @@ def constant_blocks(found: FormResult) -> list[Block]:
             (
                 one.name,
                 meanings.get(one.name, ""),
-                f"{one.median:.4g}",
-                f"{one.low:.4g} to {one.high:.4g}",
+                one.median_text,
+                one.range_text,
                 value_with_error(one.mean, one.standard_error) if one.is_common else "-",
                 p,
             )
@@ -196,7 +197,7 @@ def _each_table(found: FormResult) -> Table:
         (
             label,
             *(value_with_error(*pair) for pair in zip(best.constants[i], errors[i], strict=True)),
-            f"{best.y0s[i]:.4g}",
+            value_within(float(best.y0s[i]), SHARE * float(best.residual_rms[i])),
             f"{best.residual_rms[i]:.3g}",
             r2_text(float(best.r2[i])),
         )

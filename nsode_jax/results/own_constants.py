@@ -17,7 +17,7 @@ from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.bounds import Bounds
 from nsode_jax.results import prediction
 from nsode_jax.results.diagnostics import POOR_R2
-from nsode_jax.results.formatting import aligned, probability_text, r2_text
+from nsode_jax.results.formatting import aligned, probability_text, r2_text, value_within
 from nsode_jax.results.source import program_of_series
 from nsode_jax.results.uncertainty import quantile
 from nsode_jax.selection.named_formula import NamedFormula
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 _EQUAL = 0.01
 """Probability of a scatter as wide as seen, below which constants are not called equal."""
+
+_SEEN = 0.005
+"""Of the range of a constant, by which values are told apart."""
 
 _CONSPICUOUS = 3.0
 """Times the usual residual, relative to the spread of the series."""
@@ -65,6 +68,19 @@ class Comparison:
         """Whether the mean says something: one value for all is imposed, or possible."""
         return self.may_be_shared or not math.isnan(self.mean) and math.isnan(self.p_value)
 
+    @property
+    def range_text(self) -> str:
+        """Such as `0.61 to 1.2`."""
+        return f"{self._shown(self.low)} to {self._shown(self.high)}"
+
+    @property
+    def median_text(self) -> str:
+        """The median in as many digits as the range."""
+        return self._shown(self.median)
+
+    def _shown(self, value: float) -> str:
+        return value_within(value, _SEEN * (self.high - self.low) or math.inf)
+
     def __str__(self) -> str:
         if math.isnan(self.median):
             return f"{self.name}: the data of no series determine it"
@@ -72,7 +88,7 @@ class Comparison:
             return f"{self.name}: {self.median:.4g} in the only series whose data determine it"
         if math.isnan(self.p_value):
             return f"{self.name} = {value_with_error(self.mean, self.standard_error)}"
-        spread = f"{self.name}: {self.low:.4g} to {self.high:.4g}, median {self.median:.4g}"
+        spread = f"{self.name}: {self.range_text}, median {self.median_text}"
         if not self.may_be_shared:
             p = p_text(self.p_value)
             equals = "" if p.startswith("<") else "= "
