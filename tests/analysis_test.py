@@ -169,7 +169,7 @@ class TestResidualRemark:
         assert remark.warns and "opposite directions" in remark.text
 
     def test_of_noise_that_grows_with_the_values(self):
-        """False alarms of a test in a hundred; of unscaled residuals they are 15."""
+        """Ten of these series would be called not random by residuals that are not weighed."""
         warned = 0
         t = np.linspace(0.0, 16.0, 40)
         law = dataclasses.replace(law_of("0.9*y", (1e3,)), end_times=(16.0,))
