@@ -261,7 +261,7 @@ class Problem:
             moved[i] += step
             solved = self._solve(moved, [[y0] for y0 in firsts])
             change = np.concatenate([s[0] for s in solved]) - base
-            largest = float(np.abs(change).max())
+            largest = float(np.abs(self.weights * change).max())
             if largest <= most:
                 break
             step *= most / (2 * largest) if math.isfinite(largest) else 0.1
