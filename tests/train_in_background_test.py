@@ -68,6 +68,13 @@ class Background:
             assert time.monotonic() < end, (self.run / folder / "train.log").read_text()
             time.sleep(0.02)
 
+    def wait_for_checkpoint(self) -> None:
+        """One that is written to its end has its number as its name."""
+        end = time.monotonic() + 60
+        while not any(path.name.isdigit() for path in self.run.glob("checkpoints/*")):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
     def wait_for_end(self, folder: str = ".") -> None:
         end = time.monotonic() + 60
         lock = str(self.run / folder / "lock")
@@ -113,6 +120,7 @@ def test_a_trunk_is_killed_goes_on_and_is_branched_off(
     assert f"runs as process {first}" in says and says.count("\n") == 1
     assert f"runs as process {first}" in background()
     background.wait_for(10)
+    background.wait_for_checkpoint()
     assert re.search(r"step \d+, [\d,]+ samples seen", background("status"))
     os.kill(first, signal.SIGKILL)
     background.wait_for_end()
