@@ -29,6 +29,7 @@ from nsode_jax.expressions.coupled import SCALAR, SystemConfig, SystemSkeleton, 
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import TIME
 from nsode_jax.expressions.sampling import EquationPrior
+from nsode_jax.system.settings import require_at_least_1, require_shares
 
 Laws = tuple[Expression, ...]
 """The equations of a system, one for each quantity."""
@@ -97,22 +98,19 @@ class GenerationConfig:
     system: SystemConfig = dataclasses.field(default=SCALAR, repr=False)
 
     def __post_init__(self):
-        for name in (
+        require_at_least_1(
+            self,
             "num_skeletons",
             "max_complexity",
             "constants_per_skeleton",
             "initial_values_per_ode",
             "records_per_shard",
-        ):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        )
         if self.seconds_per_tree <= 0:
             raise ValueError(f"seconds_per_tree must be positive, got {self.seconds_per_tree}")
         if not 0.0 <= self.min_time <= self.solver.max_time:
             raise ValueError(f"min_time must lie in [0, max_time], got {self.min_time}")
-        for name in ("heavy_initial_share", "rescaled_share", "fresh_law_share"):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ValueError(f"{name} must lie in [0, 1], got {getattr(self, name)}")
+        require_shares(self, "heavy_initial_share", "rescaled_share", "fresh_law_share")
         for name in ("heavy_initial_values", "rescaled_size"):
             low, high = getattr(self, name)
             if not 0.0 < low <= high:

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from nsode_jax.dynamics.trajectory import MIN_POINTS
+from nsode_jax.system.settings import require_at_least_1, require_shares
 
 _COVERED = 0.95
 """Of the time of all points, by those that are kept."""
@@ -49,7 +50,8 @@ class CorruptionConfig:
     copies: int = 1
 
     def __post_init__(self):
-        for name in (
+        require_shares(
+            self,
             "noisy_share",
             "sparse_share",
             "irregular_share",
@@ -57,11 +59,8 @@ class CorruptionConfig:
             "max_dropped",
             "window_share",
             "min_window",
-        ):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ValueError(f"{name} must lie in [0, 1], got {getattr(self, name)}")
-        if self.copies < 1:
-            raise ValueError(f"copies must be at least 1, got {self.copies}")
+        )
+        require_at_least_1(self, "copies")
         if not 0.0 < self.min_noise <= self.max_noise:
             raise ValueError(
                 f"noise must satisfy 0 < min_noise <= max_noise, "

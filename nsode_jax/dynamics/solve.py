@@ -18,6 +18,7 @@ from jaxtyping import Float
 from scipy.integrate import ODEintWarning, odeint
 
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.system.settings import require_at_least_1
 
 METHODS = ("lsoda", "dop853")
 
@@ -63,9 +64,7 @@ class SolverConfig:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
         if not 0.0 <= self.min_range < math.inf:
             raise ValueError(f"min_range must not be negative, got {self.min_range}")
-        for name in ("max_steps", "max_evaluations"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        require_at_least_1(self, "max_steps", "max_evaluations")
         if self.num_points < _STENCIL.size:
             raise ValueError(f"num_points must be at least {_STENCIL.size}, got {self.num_points}")
 

@@ -170,9 +170,10 @@ def _fits(target: Target, prediction: Expression) -> Iterator[Float[np.ndarray, 
 
     First of positive y alone, where a law hardly has a pole, which a fit does not get across.
     """
-    starts = _starts(target, prediction)
-    for usable in (target.finite & (target.points > 0), target.finite):
-        yield from _fits_to(target, usable, prediction.skeleton, starts)
+    starts, positive = _starts(target, prediction), target.finite & (target.points > 0)
+    yield from _fits_to(target, positive, prediction.skeleton, starts)
+    if (target.finite != positive).any():
+        yield from _fits_to(target, target.finite, prediction.skeleton, starts)
 
 
 def _starts(target: Target, prediction: Expression) -> Float[np.ndarray, "starts constants"]:

@@ -18,6 +18,7 @@ import numpy as np
 
 from nsode_jax.expressions.expression import Expression, Prefix
 from nsode_jax.expressions.operators import OPERATORS, VARIABLE, VARIABLES
+from nsode_jax.system.settings import require_at_least_1, require_shares
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,8 +57,7 @@ class EquationPrior:
     law_share: float = 0.0
 
     def __post_init__(self):
-        if self.max_operators < 1:
-            raise ValueError(f"max_operators must be at least 1, got {self.max_operators}")
+        require_at_least_1(self, "max_operators")
         for name in ("max_constant", "max_exponent"):  # Below 2 some rules leave no integer.
             if not 2.0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be at least 2, got {getattr(self, name)}")
@@ -72,15 +72,14 @@ class EquationPrior:
                 f"size_weights must be max_operators={self.max_operators} weights, not all 0, "
                 f"got {self.size_weights}"
             )
-        for name in (
+        require_shares(
+            self,
             "symbol_probability",
             "integer_probability",
             "log_uniform_share",
             "integer_exponent_probability",
             "law_share",
-        ):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ValueError(f"{name} must lie in [0, 1], got {getattr(self, name)}")
+        )
         if self.symbol_probability == 0.0 and self.law_share == 0.0:
             raise ValueError("symbol_probability must not be 0: no equation would depend on y")
         if not (self.unary or self.binary):

@@ -6,6 +6,7 @@ import dataclasses
 
 from nsode_jax.data.encode import ExampleFormat
 from nsode_jax.data.vocabulary import Vocabulary
+from nsode_jax.system.settings import require_at_least_1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +45,8 @@ class ModelConfig:
     remat: bool = False
 
     def __post_init__(self):
-        for name in (
+        require_at_least_1(
+            self,
             "num_points",
             "patch_size",
             "max_length",
@@ -54,9 +56,7 @@ class ModelConfig:
             "hidden_width",
             "vocabulary_size",
             "num_states",
-        ):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        )
         if self.num_points % self.patch_size:
             raise ValueError(
                 f"patch_size {self.patch_size} does not divide num_points {self.num_points}"

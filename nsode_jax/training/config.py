@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
+from nsode_jax.system.settings import require_at_least_1
+
 
 @dataclasses.dataclass(frozen=True)
 class TrainingConfig:
@@ -98,7 +100,8 @@ class TrainingConfig:
             value = getattr(self, name)
             if not 0 <= value < 1:
                 raise ValueError(f"{name} must be at least 0 and below 1, got {value}")
-        for name in (
+        require_at_least_1(
+            self,
             "steps",
             "batch_size",
             "accumulate",
@@ -107,9 +110,7 @@ class TrainingConfig:
             "validate_every",
             "save_every",
             "keep_last",
-        ):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        )
         for name in (
             "data_workers",
             "length_multiple",

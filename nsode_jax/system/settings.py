@@ -1,0 +1,25 @@
+"""Settings that are refused by name where they are out of range."""
+
+from __future__ import annotations
+
+
+def require_at_least_1(settings: object, *names: str) -> None:
+    """Refuses counts below 1.
+
+    Args:
+      settings: with these attributes.
+      *names: of them.
+
+    Raises:
+      ValueError: naming the first that is, and its value.
+    """
+    for name in names:
+        if (value := getattr(settings, name)) < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+
+
+def require_shares(settings: object, *names: str) -> None:
+    """Refuses shares below 0 or above 1, likewise."""
+    for name in names:
+        if not 0.0 <= (value := getattr(settings, name)) <= 1.0:
+            raise ValueError(f"{name} must lie in [0, 1], got {value}")
