@@ -24,7 +24,8 @@ from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression, ExpressionError, Skeleton
 from nsode_jax.expressions.skeleton_catalogue import shipped_catalogue
-from nsode_jax.fitting.least_squares import InitialGuess, batches_of, fit_batches
+from nsode_jax.fitting.guesses import InitialGuess, batches_of
+from nsode_jax.fitting.least_squares import fit_batches
 from nsode_jax.fitting.programs import SMALL
 from nsode_jax.fitting.starts import spread_guesses
 from nsode_jax.observed.dataset import Dataset

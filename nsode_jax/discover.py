@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from nsode_jax.console.arguments import PROGRAM, InputError, parse
 from nsode_jax.console.commands import command_of
 from nsode_jax.console.terminal import output_may_end
-from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.dynamics.vectors import TrajectoryError
 
 
 def main(argv: Sequence[str] | None = None) -> int:

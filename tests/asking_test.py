@@ -23,7 +23,7 @@ from nsode_jax.app.asking import (
 from nsode_jax.console.arguments import InputError, parse
 from nsode_jax.console.commands import command_of
 from nsode_jax.discover import main
-from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.dynamics.vectors import TrajectoryError
 from nsode_jax.tables.files import Contents
 from nsode_jax.tables.quantities import Quantities
 

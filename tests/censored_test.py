@@ -12,7 +12,9 @@ from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import Fit, Origin
 from nsode_jax.observed.dataset import Dataset
+from nsode_jax.reporting.plot import plot
 from nsode_jax.residuals.censored import censored_misfit
+from nsode_jax.results.persistence import load
 
 T = np.linspace(2.0, 5.0, 12)
 SERIES = Trajectory(T, 1.5 * np.exp(-(T - 2.0)))
@@ -101,3 +103,22 @@ def test_limits_decide_between_laws(unit, unit_of_time):
 def test_each_series_has_its_limits():
     with pytest.raises(ValueError, match="2 limits for 1 series"):
         discover(SERIES.t, SERIES.y, sources=("library",), limits=[Limits([], [], [])] * 2)
+
+
+def test_they_are_kept_in_the_result_and_drawn(tmp_path):
+    limits = Limits([6.0, 6.5, 7.0, 1.0], [0.1, 0.1, np.nan, 2.0], [True, True, True, False])
+    found = discover(
+        SERIES.t, SERIES.y, effort="fast", sources=("library",), limits=[limits], candidates=["-y"]
+    )
+    found.save(tmp_path / "found.json")
+    (kept,) = load(tmp_path / "found.json").limits
+    for name in ("t", "limit", "below"):
+        np.testing.assert_array_equal(getattr(kept, name), getattr(limits, name))
+
+    axes = plot(found).axes[0]
+    drawn = {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
+    assert drawn["value is below"] == [[6.0, 0.1], [6.5, 0.1]]
+    assert drawn["value is above"] == [[1.0, 2.0]]
+    assert axes.get_ylim()[1] > 2.0
+    (solution,) = (line for line in axes.lines if line.get_label().startswith("best law"))
+    assert solution.get_xdata().max() == 7.0

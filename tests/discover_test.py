@@ -11,7 +11,8 @@ from nsode_jax.discovery.pipeline import (
 )
 from nsode_jax.discovery.series import MAX_POINTS, read_series, thin
 from nsode_jax.dynamics.solve import solve
-from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError
+from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.dynamics.vectors import TrajectoryError
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.constants import structure
 from nsode_jax.expressions.expression import Expression, ExpressionError

@@ -20,7 +20,8 @@ from sklearn.utils.validation import validate_data
 from nsode_jax.discovery import estimator
 from nsode_jax.discovery.estimator import NSODERegressor
 from nsode_jax.discovery.pipeline import DiscoveryError, discover
-from nsode_jax.dynamics.trajectory import TrajectoryError, clean
+from nsode_jax.dynamics.trajectory import clean
+from nsode_jax.dynamics.vectors import TrajectoryError
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.results.result import Candidate

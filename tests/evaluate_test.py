@@ -8,7 +8,7 @@ import pytest
 
 from nsode_jax import evaluate
 from nsode_jax.discovery import pipeline
-from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.dynamics.vectors import TrajectoryError
 from nsode_jax.evaluation import methods, protocol
 from nsode_jax.evaluation.testsets import odebench, textbook
 from nsode_jax.expressions.expression import Expression

@@ -12,7 +12,7 @@ import pytest
 from pandas.io import clipboard
 from reading import refusal
 
-from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.dynamics.vectors import TrajectoryError
 from nsode_jax.tables.table import read_measurements, read_table
 
 T = np.arange(12.0)

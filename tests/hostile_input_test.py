@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError, clean
+from nsode_jax.dynamics.trajectory import Trajectory, clean
+from nsode_jax.dynamics.vectors import TrajectoryError
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.tables.table import read_table
 

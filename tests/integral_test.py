@@ -6,7 +6,8 @@ from solved import LAWS, canonical_law, fitted_laws, form_of, solved_law
 
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.fitting.least_squares import InitialGuess, fit_laws
+from nsode_jax.fitting.guesses import InitialGuess
+from nsode_jax.fitting.least_squares import fit_laws
 
 
 @pytest.mark.parametrize("name", LAWS)

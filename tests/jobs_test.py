@@ -10,7 +10,7 @@ import pytest
 
 from nsode_jax.app.jobs import Queue, QueueFull
 from nsode_jax.data.workers import end_with_parent
-from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.dynamics.vectors import TrajectoryError
 
 PATIENCE = 60.0  # Seconds; only a failed test waits so long.
 

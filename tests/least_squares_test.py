@@ -7,13 +7,8 @@ from solved import LAWS, canonical_law, fitted_laws, form_of, solved_law
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.least_squares import (
-    InitialGuess,
-    batches_of,
-    fit_batches,
-    fit_laws,
-    initial_guesses,
-)
+from nsode_jax.fitting.guesses import InitialGuess, batches_of, initial_guesses
+from nsode_jax.fitting.least_squares import fit_batches, fit_laws
 
 
 def test_all_at_once_from_afar():

@@ -4,7 +4,7 @@ import numpy as np
 
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.least_squares import initial_guesses
+from nsode_jax.fitting.guesses import initial_guesses
 from nsode_jax.fitting.programs import fits
 from nsode_jax.search.library import MAX_DEGREE, library
 

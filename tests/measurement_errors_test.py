@@ -8,7 +8,8 @@ from nsode_jax.discovery.measurement_errors import judged_by_their_errors
 from nsode_jax.discovery.pipeline import discover
 from nsode_jax.discovery.series import read_series, thin
 from nsode_jax.dynamics.limits import Limits
-from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError
+from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.dynamics.vectors import TrajectoryError
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.trajectory_fitting import covariance, fit_trajectories

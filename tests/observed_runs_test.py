@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from nsode_jax.discovery import discover
-from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.dynamics.vectors import TrajectoryError
 from nsode_jax.observed.runs import MAX_INPUTS, MAX_POINTS, read_runs
 
 T = np.linspace(0.0, 5.0, 30)

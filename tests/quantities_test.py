@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.dynamics.vectors import TrajectoryError
 from nsode_jax.tables.quantities import read_quantities
 
 HEADER = "run,t,x,y\n"

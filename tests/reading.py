@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.dynamics.vectors import TrajectoryError
 from nsode_jax.tables.files import Contents
 from nsode_jax.tables.table import Measurements, read_measurements
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.dynamics.vectors import TrajectoryError
 from nsode_jax.tables.files import Contents, open_table
 from nsode_jax.tables.roles import Roles, columns_of_values, errors_of, suggest_roles
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from reading import read_rows, read_text, refusal
 
-from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.dynamics.vectors import TrajectoryError
 from nsode_jax.tables.separators import Convention, evidence, to_float
 
 

@@ -7,7 +7,8 @@ from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.least_squares import fit_laws, initial_guesses
+from nsode_jax.fitting.guesses import initial_guesses
+from nsode_jax.fitting.least_squares import fit_laws
 from nsode_jax.observed.dataset import Dataset
 from nsode_jax.observed.integral import integral_form
 from nsode_jax.observed.regression import Regression

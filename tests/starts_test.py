@@ -6,7 +6,8 @@ import pytest
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression, Skeleton
-from nsode_jax.fitting.least_squares import batches_of, fit_batches
+from nsode_jax.fitting.guesses import batches_of
+from nsode_jax.fitting.least_squares import fit_batches
 from nsode_jax.fitting.starts import STARTS, spread_guesses
 from nsode_jax.observed.dataset import Dataset
 from nsode_jax.observed.derivative import derivative_form

@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
-from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.dynamics.vectors import TrajectoryError
 from nsode_jax.tables.table import read_measurements, read_table
 
 # Delimiter, decimal mark, mark of thousands: as programs and countries write them.

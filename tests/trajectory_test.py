@@ -11,14 +11,8 @@ import pandas as pd
 import pytest
 from reading import refusal
 
-from nsode_jax.dynamics.trajectory import (
-    MIN_POINTS,
-    Trajectory,
-    TrajectoryError,
-    clean,
-    elapsed,
-    times_alike,
-)
+from nsode_jax.dynamics.trajectory import MIN_POINTS, Trajectory, clean
+from nsode_jax.dynamics.vectors import TrajectoryError, elapsed, times_alike
 
 T = np.arange(12.0)
 Y = T**2 + 0.5

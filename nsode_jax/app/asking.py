@@ -20,7 +20,7 @@ from pathlib import PurePath
 from nsode_jax.console import scalar, system
 from nsode_jax.console.arguments import parse
 from nsode_jax.console.commands import command_of
-from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.dynamics.vectors import TrajectoryError
 from nsode_jax.tables.columns import find_column
 from nsode_jax.tables.files import Contents, open_table
 from nsode_jax.tables.quantities import Quantities

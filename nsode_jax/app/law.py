@@ -12,7 +12,7 @@ from nsode_jax.app.choices import Choices
 from nsode_jax.app.preview import report
 from nsode_jax.app.search import Task
 from nsode_jax.console.commands import command_of
-from nsode_jax.dynamics.trajectory import count
+from nsode_jax.dynamics.vectors import count
 from nsode_jax.reporting.exploration import Exploration, Slider
 from nsode_jax.results.formatting import value_within
 from nsode_jax.results.own_constants import FormResult

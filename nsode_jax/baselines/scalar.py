@@ -25,7 +25,8 @@ from nsode_jax.baselines.operon import operon_front
 from nsode_jax.baselines.sindy import finite_differences, sparse_laws
 from nsode_jax.baselines.slopes import Slopes, differentiate
 from nsode_jax.dynamics.solve import Budget, solve
-from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError, clean
+from nsode_jax.dynamics.trajectory import Trajectory, clean
+from nsode_jax.dynamics.vectors import TrajectoryError
 from nsode_jax.expressions.canonical import NotRepresentable, canonicalize
 from nsode_jax.expressions.expression import Expression, ExpressionError
 

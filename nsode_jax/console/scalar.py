@@ -16,7 +16,8 @@ from nsode_jax.console.arguments import InputError
 from nsode_jax.console.output import Output, output_of, write
 from nsode_jax.console.searching import print_notes, searched
 from nsode_jax.console.terminal import columns, remark
-from nsode_jax.dynamics.trajectory import MIN_POINTS, Trajectory, count
+from nsode_jax.dynamics.trajectory import MIN_POINTS, Trajectory
+from nsode_jax.dynamics.vectors import count
 
 # JAX and the model are imported only once the input is known to be good, so that
 # a mistyped file name is answered at once.

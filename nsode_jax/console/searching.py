@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 from nsode_jax.console.arguments import PROGRAM, InputError
 from nsode_jax.console.terminal import Progress, remark
-from nsode_jax.dynamics.trajectory import count
+from nsode_jax.dynamics.vectors import count
 
 
 class _Found(Protocol):

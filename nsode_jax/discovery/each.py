@@ -16,7 +16,7 @@ from urllib.parse import quote
 import numpy as np
 
 from nsode_jax.data.workers import end_with_parent
-from nsode_jax.dynamics.trajectory import times_alike
+from nsode_jax.dynamics.vectors import times_alike
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.progress import Progress, silent
 from nsode_jax.reporting.tables import laws_table

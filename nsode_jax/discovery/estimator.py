@@ -19,13 +19,8 @@ from sklearn.utils.validation import (
 )
 
 from nsode_jax.discovery.pipeline import DiscoveryError, discover
-from nsode_jax.dynamics.trajectory import (
-    CONSTANT_RELATIVE_RANGE,
-    MIN_POINTS,
-    Trajectory,
-    as_written,
-    count,
-)
+from nsode_jax.dynamics.trajectory import CONSTANT_RELATIVE_RANGE, MIN_POINTS, Trajectory
+from nsode_jax.dynamics.vectors import as_written, count
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.results.result import Candidate

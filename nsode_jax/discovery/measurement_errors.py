@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from nsode_jax.dynamics.trajectory import Trajectory, TrajectoryError, typical
+from nsode_jax.dynamics.trajectory import Trajectory, typical
+from nsode_jax.dynamics.vectors import TrajectoryError
 from nsode_jax.observed.dataset import Dataset
 from nsode_jax.selection.score import RELATIVE_FLOOR
 

@@ -165,7 +165,8 @@ def discover(
     told = "" if frame is None else frame.note(found[0].expression)
     notes = (*notes, *more, *searched.remarks, *([told] if told else []), *lag)
     notes += diagnose(found, trajectories, lag_known=bool(lag))
-    return Discovery(found, trajectories, notes, time.monotonic() - started, searched.tried)
+    seconds = time.monotonic() - started
+    return Discovery(found, trajectories, notes, seconds, searched.tried, tuple(limits))
 
 
 def work_of(effort: str, beams: int | None, samples: int | None) -> Effort:

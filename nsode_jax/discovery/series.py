@@ -9,15 +9,8 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from nsode_jax.discovery.measurement_errors import errors_of_series, on_one_scale
-from nsode_jax.dynamics.trajectory import (
-    MIN_POINTS,
-    Trajectory,
-    TrajectoryError,
-    clean,
-    count,
-    times_alike,
-    typical,
-)
+from nsode_jax.dynamics.trajectory import MIN_POINTS, Trajectory, clean, typical
+from nsode_jax.dynamics.vectors import TrajectoryError, count, times_alike
 
 MAX_POINTS = 1200
 """Longer series are reduced to so many points before fitting."""

@@ -176,7 +176,7 @@ def nsode_refine(
 ) -> list[Answer]:
     """All candidates of `discover`, in its ranking."""
     from nsode_jax.discovery.pipeline import DiscoveryError, discover
-    from nsode_jax.dynamics.trajectory import TrajectoryError
+    from nsode_jax.dynamics.vectors import TrajectoryError
 
     try:
         found = discover(t, y, **settings)

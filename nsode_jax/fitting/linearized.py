@@ -43,7 +43,10 @@ class Linearized:
         return Linearized(weights * self.residual, weights[:, None] * self.jacobian)
 
     def root_of_covariance(
-        self, groups: Sequence[Sequence[Int[np.ndarray, " _"]]], least_singular: float
+        self,
+        groups: Sequence[Sequence[Int[np.ndarray, " _"]]],
+        least_singular: float,
+        alike: bool = True,
     ) -> Float[np.ndarray, "parameters parameters"] | None:
         """A root R: the covariance of the parameters is R R' times the variance of the residuals.
 
@@ -51,6 +54,7 @@ class Linearized:
           groups: the rows of each series in the order of time, those together whose noise has
             one autocorrelation, such as a quantity in each run; every row belongs to one.
           least_singular: see `root_of_inverse`.
+          alike: whether the noise of all groups has one size; else each has that of its residuals.
 
         Returns:
           None where the data do not determine all parameters.
@@ -64,6 +68,8 @@ class Linearized:
             rows = np.concatenate(group)
             taken = self.jacobian.shape[1] * rows.size / self.residual.size
             moved[rows] *= np.sqrt(dependence([self.residual[each] for each in group], taken))
+            if not alike and self.rms:
+                moved[rows] *= np.sqrt(np.mean(self.residual[rows] ** 2)) / self.rms
         _, triangle = np.linalg.qr(moved)
         return root @ triangle.T
 

@@ -177,7 +177,7 @@ def covariance(
     groups = [
         [number * np.arange(*run) + k for run in itertools.pairwise(ends)] for k in range(number)
     ]
-    root = linear.root_of_covariance(groups, _LEAST_SINGULAR)
+    root = linear.root_of_covariance(groups, _LEAST_SINGULAR, alike=False)
     if root is None:
         return None
     variance = float(linear.residual @ linear.residual) / linear.freedom

@@ -16,7 +16,7 @@ from scipy.stats import qmc
 
 from nsode_jax.expressions.constants import exponent_constants, linear_constants
 from nsode_jax.expressions.expression import Skeleton
-from nsode_jax.fitting.least_squares import InitialGuess
+from nsode_jax.fitting.guesses import InitialGuess
 
 STARTS = 8
 """So many, two steps from each and eight from the best of them, found 80 of the 89 laws of

@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from nsode_jax.dynamics.system import MOST_OBSERVED, TIME, System
-from nsode_jax.dynamics.trajectory import TrajectoryError, as_numbers, clean, times_alike
+from nsode_jax.dynamics.trajectory import clean
+from nsode_jax.dynamics.vectors import TrajectoryError, as_numbers, times_alike
 from nsode_jax.expressions.expression import is_variable_name
 from nsode_jax.observed.observations import Observations, Run
 

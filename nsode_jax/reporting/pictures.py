@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.mathtext import MathTextParser
 from matplotlib.ticker import MaxNLocator
 
+from nsode_jax.dynamics.limits import Limits
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.observed.dataset import Dataset
 from nsode_jax.results.analysis import limits
@@ -83,11 +84,19 @@ def over_decades(data: Sequence[Trajectory]) -> bool:
     return not values.noise_scale.linear and values.low > 0
 
 
-def scale_values(axes: Axes, data: Sequence[Trajectory]) -> None:
-    """Gives the axis the range of the values and their errors, on the scale that shows them."""
+def scale_values(
+    axes: Axes, data: Sequence[Trajectory], others: Float[np.ndarray, " others"] | None = None
+) -> None:
+    """Gives the axis the range of the values and their errors, on the scale that shows them.
+
+    Args:
+      axes: whose.
+      data: the series.
+      others: what else is to be seen, in units of y.
+    """
     values = Dataset(tuple(data)).y
     errors = np.minimum(errors_of(data), np.ptp(values))  # One that is larger says nothing.
-    ends = np.concatenate([values - errors, values + errors])
+    ends = np.concatenate([values - errors, values + errors, *([] if others is None else [others])])
     if over_decades(data):
         # What errors may be below 0 has no end there.
         ends = np.concatenate([values, ends[ends > values.min() / _FARTHEST]])
@@ -152,6 +161,22 @@ def write_title(figure: Figure, text: str, instead: str) -> None:
             return
     title.set_text(instead)
     title.set_fontsize(_TITLE_SIZES[1])
+
+
+def draw_limits(axes: Axes, limits: Sequence[Limits]) -> Float[np.ndarray, " limits"]:
+    """Limits of values as triangles that point to where these are; returns those drawn."""
+    t, limit, below = (
+        np.concatenate([getattr(one, name) for one in limits]) if limits else np.empty(0)
+        for name in ("t", "limit", "below")
+    )
+    for marker, side, label in (("v", True, "value is below"), ("^", False, "value is above")):
+        chosen = np.isfinite(limit) & (below == side)
+        if chosen.any():
+            axes.plot(
+                t[chosen], limit[chosen], marker, ms=7, mfc="none", mec=DATA, mew=1.2, label=label,
+                zorder=3,
+            )  # fmt: skip
+    return limit[np.isfinite(limit)]
 
 
 def draw_points(

@@ -20,6 +20,7 @@ from nsode_jax.reporting.pictures import (
     OTHERS,
     TIMES,
     as_label,
+    draw_limits,
     draw_points,
     errors_of,
     finish,
@@ -104,6 +105,8 @@ def draw_fit(
 ) -> None:
     """Every series with the solution of the best law, called so, and of some others.
 
+    Values of which only a limit is known are triangles; the solutions reach to the last of them.
+
     The band is the solution give or take two residuals (root mean square), in which
     about 95% of the data should lie if the law was fitted; it is left out where it is as thin as
     the line.
@@ -115,7 +118,8 @@ def draw_fit(
     for number, trajectory in enumerate(data):
         # Labelled once, not once for each series.
         label = "_".__add__ if number else str
-        t = np.unique(np.linspace(trajectory.t[0], trajectory.t[-1], TIMES))
+        known = [trajectory.t[-1:], *(told.t for told in result.limits[number : number + 1])]
+        t = np.unique(np.linspace(trajectory.t[0], np.concatenate(known).max(), TIMES))
         for (rank, other), colour in zip(others, OTHERS):
             name = label(f"candidate {rank}, R² = {r2_text(other.r2)}")
             solution = finite(other.predict(t, trajectory=number))
@@ -130,7 +134,7 @@ def draw_fit(
             axes.fill_between(t, *ends, color=BEST, alpha=0.13, lw=0, label=name)
     draw_points(axes, data, _values(data), _data_label(data))
     # A candidate that runs away must not squeeze the data.
-    scale_values(axes, data)
+    scale_values(axes, data, draw_limits(axes, result.limits))
     finish(axes, as_label(time_name), as_label(value_name))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nsode_jax.dynamics.trajectory import count
+from nsode_jax.dynamics.vectors import count
 from nsode_jax.reporting.documents import Code, blocks_to_html
 from nsode_jax.reporting.exploration import Exploration, Slider
 from nsode_jax.results.formatting import probability_text

@@ -3,12 +3,13 @@
     {"format": "nsode_jax discovery", "version": 2, "seconds": 12.3, "notes": [...],
      "tried": ["187 named laws", ...],
      "trajectories": [{"t": [...], "y": [...], "noise": null, "sigma": null}],
+     "limits": [{"t": [...], "limit": [...], "below": [true, ...]}],
      "candidates": [{"formula": "0.53*y - 0.0008*y**2", "y0s": [9.6], ...}, ...]}
 
 Formulas are text that only the package's own parser reads. JSON knows no NaN and no
 infinity: they are the strings "nan", "inf" and "-inf". Files of version 1 are read too:
 they call a probability a weight, and know neither the noise of a value nor the origin of
-a law. Files without `tried`, `sigma` or `goodness_of_fit` are older than these.
+a law. Files without `tried`, `limits`, `sigma` or `goodness_of_fit` are older than these.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from nsode_jax.dynamics.limits import Limits
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.results.json_fields import (
     DiscoveryFileError,
@@ -68,6 +70,7 @@ def save(result: Result, path: str | Path) -> None:
     content = {
         "tried": list(result.tried),
         "trajectories": [_encode_trajectory(trajectory) for trajectory in result.trajectories],
+        "limits": [_encode_limits(limits) for limits in result.limits],
         "candidates": [_encode_candidate(candidate) for candidate in result.candidates],
         "own_laws": [law.to_entry() for law in result.candidates[0].own_laws],
     }
@@ -93,6 +96,14 @@ def _encode_trajectory(trajectory: Trajectory) -> dict[str, Any]:
         "y": trajectory.y.tolist(),
         "noise": encode_all(trajectory.noise),
         "sigma": trajectory.sigma,
+    }
+
+
+def _encode_limits(limits: Limits) -> dict[str, Any]:
+    return {
+        "t": limits.t.tolist(),
+        "limit": encode_all(limits.limit),
+        "below": limits.below.tolist(),
     }
 
 
@@ -141,6 +152,11 @@ def _decode(content: dict[str, Any], version: int) -> Result:
     if version == 1:
         _bring_up_to_date(content)
     trajectories = read_some(content, "trajectories", _decode_trajectory)
+    limits = read_field({"limits": [], **content}, "limits", as_list(_decode_limits))
+    if len(limits) not in (0, len(trajectories)):
+        raise DiscoveryFileError(
+            f"it has {len(limits)} limits for {len(trajectories)} trajectories"
+        )
     own_laws = read_field({"own_laws": [], **content}, "own_laws", as_list(_decode_own_law))
 
     def decode_candidate(value: Any, where: str) -> Candidate:
@@ -157,6 +173,7 @@ def _decode(content: dict[str, Any], version: int) -> Result:
         notes=read_field(content, "notes", as_list(as_text)),
         seconds=read_field(content, "seconds", as_number),
         tried=read_field({"tried": [], **content}, "tried", as_list(as_text)),
+        limits=limits,
     )
 
 
@@ -189,6 +206,18 @@ def _decode_trajectory(value: Any, where: str) -> Trajectory:
     noise = noise if noise is None else np.array(noise)
     sigma = read_optional({"sigma": None, **entry}, "sigma", as_number, where)
     return Trajectory(np.array(t), np.array(y), noise, sigma)
+
+
+def _decode_limits(value: Any, where: str) -> Limits:
+    entry = as_dictionary(value, where)
+    t = read_field(entry, "t", as_list(as_finite), where)
+    limit = read_field(entry, "limit", as_list(as_number), where)
+    below = read_field(entry, "below", as_list(as_boolean), where)
+    if not len(t) == len(limit) == len(below):
+        raise DiscoveryFileError(
+            f"{where} has {len(t)} times, {len(limit)} limits, {len(below)} sides"
+        )
+    return Limits(np.array(t), np.array(limit), np.array(below, bool))
 
 
 def _decode_candidate(value: Any, where: str, trajectories: int) -> Candidate:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
+from nsode_jax.dynamics.limits import Limits
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.observed.dataset import Dataset
@@ -281,6 +282,7 @@ class Result:
       seconds: how long it took.
       tried: what each source of candidates chose from, in words, such as "187 named
         laws"; empty if unknown.
+      limits: values of which only a limit was known, for each series; () for none at all.
     """
 
     candidates: tuple[Candidate, ...]
@@ -288,6 +290,7 @@ class Result:
     notes: tuple[str, ...]
     seconds: float
     tried: tuple[str, ...] = ()
+    limits: tuple[Limits, ...] = ()
 
     @property
     def best(self) -> Candidate:

@@ -256,9 +256,13 @@ class SystemCandidate:
             return NO_INPUTS
         if isinstance(inputs, Inputs):
             return inputs
-        values = None if inputs is None else np.asarray(inputs, np.float64).reshape(t.size, -1)
-        if values is None or values.shape[1] != len(names):
-            raise ValueError(f"predict needs the inputs {', '.join(names)} at the same times")
+        values = np.empty(0) if inputs is None else np.asarray(inputs, np.float64)
+        values = values[:, None] if values.ndim == 1 else values
+        if values.shape != (t.size, len(names)):
+            raise ValueError(
+                f"predict needs the inputs {', '.join(names)} at the same times, an array of shape "
+                f"({t.size}, {len(names)})"
+            )
         return measured_inputs(t, values)
 
     def __str__(self) -> str:

@@ -18,7 +18,8 @@ from nsode_jax.expressions.canonical import TimeLimitExceeded
 from nsode_jax.expressions.expression import Expression, ExpressionError, Skeleton
 from nsode_jax.expressions.skeleton_catalogue import shipped_catalogue
 from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.least_squares import Batch, InitialGuess, batches_of, fit_batches
+from nsode_jax.fitting.guesses import Batch, InitialGuess, batches_of
+from nsode_jax.fitting.least_squares import fit_batches
 from nsode_jax.fitting.programs import SMALL
 from nsode_jax.fitting.progress import Progress
 from nsode_jax.fitting.starts import spread_guesses

@@ -18,7 +18,7 @@ from nsode_jax.expressions.expression import ExpressionError
 from nsode_jax.expressions.prefix import Prefix
 from nsode_jax.expressions.summands import summands
 from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.least_squares import initial_guesses
+from nsode_jax.fitting.guesses import initial_guesses
 from nsode_jax.observed.regression import Regression
 from nsode_jax.search.periodogram import frequencies
 from nsode_jax.search.population import Draft, fitted_laws

@@ -19,12 +19,8 @@ from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.fitting.bounds import Bounds
 from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.least_squares import (
-    InitialGuess,
-    batches_of,
-    fit_batches,
-    initial_guesses,
-)
+from nsode_jax.fitting.guesses import InitialGuess, batches_of, initial_guesses
+from nsode_jax.fitting.least_squares import fit_batches
 from nsode_jax.fitting.programs import fits
 from nsode_jax.fitting.progress import Progress, silent
 from nsode_jax.observed.dataset import Dataset

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from nsode_jax.dynamics.system import System
-from nsode_jax.dynamics.trajectory import count
+from nsode_jax.dynamics.vectors import count
 from nsode_jax.expressions.constants import exponent_constants, linear_constants
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import USER, Origin
-from nsode_jax.fitting.least_squares import InitialGuess, initial_guesses
+from nsode_jax.fitting.guesses import InitialGuess, initial_guesses
 from nsode_jax.observed.regression import Regression
 from nsode_jax.search.population import Draft, fitted_laws
 from nsode_jax.search.variants import canonical_or_none

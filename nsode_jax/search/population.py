@@ -12,7 +12,8 @@ from nsode_jax.expressions.constants import structure
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import VARIABLE
 from nsode_jax.fitting.fit import NAMED, Origin
-from nsode_jax.fitting.least_squares import InitialGuess, fit_laws, initial_guesses
+from nsode_jax.fitting.guesses import InitialGuess, initial_guesses
+from nsode_jax.fitting.least_squares import fit_laws
 from nsode_jax.fitting.programs import fits
 from nsode_jax.observed.regression import Regression
 from nsode_jax.search.sources import UNRESTRICTED, Proposal, Restriction

@@ -17,7 +17,8 @@ import numpy as np
 from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.expression import Expression, ExpressionError, Prefix
 from nsode_jax.fitting.fit import Fit
-from nsode_jax.fitting.least_squares import InitialGuess, fit_laws
+from nsode_jax.fitting.guesses import InitialGuess
+from nsode_jax.fitting.least_squares import fit_laws
 from nsode_jax.fitting.progress import Progress, silent
 from nsode_jax.fitting.trajectory_fitting import NO_FIT, ROUGH, fit_trajectories, polished_fit
 from nsode_jax.observed.dataset import Dataset

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from nsode_jax.dynamics.trajectory import count
+from nsode_jax.dynamics.vectors import count
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import ARITHMETIC, OPERATORS
 from nsode_jax.fitting.fit import USER, Origin

@@ -18,7 +18,7 @@ from nsode_jax.selection.term_prior import TIME, Kind, canonical_term, known_sys
 SHARE = 0.5
 """Probability that a system is one of the table."""
 
-_PLACE = (0.83, 0.61, 0.47, 0.71, 0.53)
+_PLACE, _TIME_THERE = (0.83, 0.61, 0.47, 0.71), 0.53
 """Values of the states, and of the time, at which the sign of a term is told."""
 
 Shape = tuple[tuple[Kind, bool], ...]
@@ -35,7 +35,8 @@ def named_system(equations: Sequence[Expression], states: Sequence[str]) -> str 
     Returns:
       None for one that the table lacks, or that depends on an input.
     """
-    if not all(_of_states_and_time(equation, states) for equation in equations):
+    listed = any(len(shapes) == len(states) for shapes in _table())
+    if not (listed and all(_of_states_and_time(equation, states) for equation in equations)):
         return None
     parts = tuple(tuple(summands(equation)) for equation in equations)
     return _named(parts, tuple(states))
@@ -55,6 +56,8 @@ def named_combinations(
     """
     found: set[tuple[int, ...]] = set()
     table = [shapes for shapes in _table() if len(shapes) == len(states)]
+    if not table:
+        return []
     for order in itertools.permutations(range(len(states))):
         called = {states[place]: f"x{i}" for i, place in enumerate(order)}
         alike: list[dict[Shape, list[int]]] = [collections.defaultdict(list) for _ in order]
@@ -104,7 +107,7 @@ def _named(parts: tuple[tuple[Prefix, ...], ...], states: tuple[str, ...]) -> st
 
 def _shape(terms: Sequence[Prefix], called: Mapping[str, str]) -> Shape:
     names = (*called.values(), TIME)
-    places = dict(zip(names, (*_PLACE[: len(called)], _PLACE[-1]), strict=True))
+    places = dict(zip(names, (*_PLACE[: len(called)], _TIME_THERE), strict=True))
 
     def signed(term: Prefix) -> tuple[Kind, bool]:
         renamed = tuple(called.get(str(token), token) for token in term)

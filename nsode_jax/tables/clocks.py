@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nsode_jax.dynamics.trajectory import TrajectoryError, count
+from nsode_jax.dynamics.vectors import TrajectoryError, count
 from nsode_jax.tables.cells import SPAN
 from nsode_jax.tables.sheet import Sheet
 

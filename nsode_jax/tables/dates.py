@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from nsode_jax.dynamics.trajectory import TrajectoryError, count
+from nsode_jax.dynamics.vectors import TrajectoryError, count
 from nsode_jax.tables.sheet import Sheet
 
 if TYPE_CHECKING:

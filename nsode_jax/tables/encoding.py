@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.dynamics.vectors import TrajectoryError
 
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 _SAMPLE = 4096

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.dynamics.vectors import TrajectoryError
 from nsode_jax.tables.columns import find_column
 from nsode_jax.tables.names import listed
 from nsode_jax.tables.numbers import Numbers, read_numbers

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.dynamics.vectors import TrajectoryError
 from nsode_jax.tables.cells import DATA, kind_of
 from nsode_jax.tables.encoding import decode
 from nsode_jax.tables.hdf import read_hdf

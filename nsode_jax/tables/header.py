@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from nsode_jax.dynamics.trajectory import TrajectoryError, count
+from nsode_jax.dynamics.vectors import TrajectoryError, count
 from nsode_jax.tables.cells import kind_of
 
 _UNITS = re.compile(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nsode_jax.dynamics.trajectory import TrajectoryError, count
+from nsode_jax.dynamics.vectors import TrajectoryError, count
 from nsode_jax.tables.cells import DATA, kind_of, usual_kind
 from nsode_jax.tables.header import find_names, has_row_names, refuse_broken_numbers
 from nsode_jax.tables.names import is_like_time, numbers_rows

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Bool, Float
 
-from nsode_jax.dynamics.trajectory import TrajectoryError, count
+from nsode_jax.dynamics.vectors import TrajectoryError, count
 from nsode_jax.tables.cells import (
     LIMITS,
     NUMBER,

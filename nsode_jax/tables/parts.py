@@ -10,13 +10,8 @@ import numpy as np
 from jaxtyping import Bool
 
 from nsode_jax.dynamics.limits import Limits
-from nsode_jax.dynamics.trajectory import (
-    MIN_POINTS,
-    Trajectory,
-    TrajectoryError,
-    clean,
-    count,
-)
+from nsode_jax.dynamics.trajectory import MIN_POINTS, Trajectory, clean
+from nsode_jax.dynamics.vectors import TrajectoryError, count
 from nsode_jax.tables.errors import Errors
 from nsode_jax.tables.numbers import Numbers
 from nsode_jax.tables.sheet import Sheet

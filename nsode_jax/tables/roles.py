@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.dynamics.vectors import TrajectoryError
 from nsode_jax.tables.columns import choose_columns
 from nsode_jax.tables.names import ERRORS
 from nsode_jax.tables.numbers import read_numbers

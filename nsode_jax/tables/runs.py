@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Int
 
-from nsode_jax.dynamics.trajectory import TrajectoryError, count
+from nsode_jax.dynamics.vectors import TrajectoryError, count
 from nsode_jax.tables.sheet import Sheet
 
 RESTART = "restart"

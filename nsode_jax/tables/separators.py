@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.dynamics.vectors import TrajectoryError
 from nsode_jax.tables.cells import NUMBER, clean_number, unit_of_cell, usual_unit
 from nsode_jax.tables.dates import ORDERS
 from nsode_jax.tables.sheet import Sheet

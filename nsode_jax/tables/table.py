@@ -10,12 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsode_jax.dynamics.limits import Limits
-from nsode_jax.dynamics.trajectory import (
-    MIN_POINTS,
-    Trajectory,
-    TrajectoryError,
-    count,
-)
+from nsode_jax.dynamics.trajectory import MIN_POINTS, Trajectory
+from nsode_jax.dynamics.vectors import TrajectoryError, count
 from nsode_jax.tables.clocks import refuse_numbers_of_clocks
 from nsode_jax.tables.columns import Choice, choose_columns
 from nsode_jax.tables.errors import error_columns, note_on_number, read_errors

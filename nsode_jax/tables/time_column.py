@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from jaxtyping import Bool, Float
 
-from nsode_jax.dynamics.trajectory import TrajectoryError
+from nsode_jax.dynamics.vectors import TrajectoryError
 from nsode_jax.tables.names import (
     is_like_time,
     is_time,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nsode_jax.dynamics.trajectory import TrajectoryError, elapsed
+from nsode_jax.dynamics.vectors import TrajectoryError, elapsed
 from nsode_jax.tables.clocks import PASSED, to_durations
 from nsode_jax.tables.dates import (
     DAY_FIRST,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nsode_jax.dynamics.trajectory import count
+from nsode_jax.dynamics.vectors import count
 from nsode_jax.tables.cells import DATA, NUMBER, kind_of
 from nsode_jax.tables.sheet import Sheet
 
