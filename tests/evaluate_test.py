@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -10,9 +11,10 @@ from nsode_jax import evaluate
 from nsode_jax.discovery import pipeline
 from nsode_jax.dynamics.vectors import TrajectoryError
 from nsode_jax.evaluation import methods, protocol
+from nsode_jax.evaluation.results import read_runs
 from nsode_jax.evaluation.testsets import odebench, textbook
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.modeling.pretrained import WeightsError
+from nsode_jax.modeling.pretrained import SHIPPED_WEIGHTS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,6 +112,31 @@ def test_results_of_other_settings_are_not_mixed(fake, tmp_path, capsys):
     error = capsys.readouterr().err
     assert "holds results of beams None" in error and error.count("\n") == 1
     assert len(lines(results_file(tmp_path))) == 12
+
+
+def test_results_of_other_weights_are_not_mixed(fake, tmp_path, capsys):
+    """The shipped weights keep their name when they are replaced."""
+    weights = tmp_path / "weights"
+    shutil.copytree(SHIPPED_WEIGHTS / "small", weights)
+    model = weights / "model.json"
+    assert run(tmp_path, "--weights", str(weights)) == 0
+    file = results_file(tmp_path)
+    written, sha256 = lines(file), json.loads(model.read_text())["sha256"]
+    assert {line["weights_sha256"] for line in written} == {sha256}
+
+    model.write_text(model.read_text().replace(sha256, "0123"))
+    capsys.readouterr()
+    assert run(tmp_path, "--weights", str(weights)) == 2
+    assert f"holds results of weights_sha256 {sha256}: choose" in capsys.readouterr().err
+
+    # As they were written before results said so: a report reads them, nothing is added.
+    for line in written:
+        del line["weights_sha256"]
+    file.write_text("".join(json.dumps(line) + "\n" for line in written))
+    assert run(tmp_path, "--weights", str(weights)) == 2
+    error = capsys.readouterr().err
+    assert "does not say of which weights" in error and error.count("\n") == 1
+    assert len(read_runs(tmp_path)[0].results) == 12
 
 
 def test_corrupted_data_have_their_own_file(fake, tmp_path, monkeypatch):
@@ -219,15 +246,11 @@ def test_a_foreign_file_is_left_alone(fake, tmp_path, capsys, text):
     assert file.read_text() == text
 
 
-def test_unusable_weights_end_the_run(monkeypatch, tmp_path, capsys):
-    def discover(t, y, **settings):
-        raise WeightsError("there are no weights named large")
-
-    monkeypatch.setattr(pipeline, "discover", discover)
+def test_unusable_weights_end_the_run(tmp_path, capsys):
     assert run(tmp_path, "--weights", "large") == 2
-    assert (
-        capsys.readouterr().err == "nsode_jax.evaluate: error: there are no weights named large\n"
-    )
+    error = capsys.readouterr().err
+    assert error.startswith("nsode_jax.evaluate: error: no weights 'large'")
+    assert error.count("\n") == 1
     assert not results_file(tmp_path).exists()
 
 

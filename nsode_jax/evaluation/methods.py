@@ -154,6 +154,22 @@ def _network(weights: str) -> Proposer:
     return Proposer.from_pretrained(weights)
 
 
+def weights_of(settings: Mapping[str, Any]) -> dict[str, str]:
+    """What the weights are that the settings of a method name, for its results.
+
+    Returns:
+      `weights_sha256`; nothing if the method has no weights.
+
+    Raises:
+      WeightsError: if they are missing or damaged.
+    """
+    if "weights" not in settings:
+        return {}
+    from nsode_jax.modeling.pretrained import checksum  # JAX is slow to import.
+
+    return {"weights_sha256": checksum(settings["weights"])}
+
+
 def _one_by_one(fit: Callable[..., Sequence[Answer]]) -> Fit:
     """A method of one series, `fit(t, y, **settings)`, as one of several."""
 

@@ -24,6 +24,7 @@ from nsode_jax.evaluation.methods import (
     Outcome,
     Series,
     degree_of,
+    weights_of,
 )
 from nsode_jax.evaluation.metrics import METRICS, Score, evaluation_points, first_rank, r2, score
 from nsode_jax.evaluation.testsets import Problem
@@ -132,6 +133,7 @@ def describe(
         "y0": problem.y0,
         "method": method,
         **settings,
+        **weights_of(settings),
         "noise": noise,
         "drop": drop,
         "machine": _machine(),

@@ -13,7 +13,7 @@ from concurrent.futures import Future, as_completed
 from pathlib import Path
 from typing import Any
 
-from nsode_jax.evaluation.methods import METHODS
+from nsode_jax.evaluation.methods import METHODS, weights_of
 from nsode_jax.evaluation.protocol import evaluate_problems, failed
 from nsode_jax.evaluation.results import Data, problems
 from nsode_jax.system.files import write_atomically
@@ -87,6 +87,7 @@ def run(
 
     Raises:
       EvaluationError: if the file holds something else.
+      WeightsError: if the method's weights are missing or damaged.
     """
     path = task.path(out)
     done = {result["name"]: result for result in read_results(path, task)}
@@ -111,27 +112,44 @@ def read_results(path: Path, task: Task) -> list[Result]:
     """The finished lines of a result file; a line cut off by a kill is removed.
 
     Raises:
-      EvaluationError: if the file holds results of other settings, or no results.
+      EvaluationError: if the file holds results of other settings or weights, or no results.
+      WeightsError: if the method's weights are missing or damaged.
     """
+    settings, weights = {"method": task.method, **task.settings}, weights_of(task.settings)
     if not path.exists():
         return []
     text = path.read_text(encoding="utf-8")
     complete, cut_off = text[: text.rfind("\n") + 1], text[text.rfind("\n") + 1 :]
-    wanted = {"method": task.method, **task.settings}
     try:
         if not cut_off.startswith(_LINE_START[: len(cut_off)]):
             raise TypeError("not a line of ours")
         results = [json.loads(line) for line in complete.splitlines()]
         for result in results:
-            differing = [name for name in wanted if result[name] != wanted[name]]
-            if differing:
-                found = ", ".join(f"{name} {result[name]}" for name in differing)
-                raise EvaluationError(f"{path} holds results of {found}: choose another --out")
+            found = {name: result[name] for name in settings}
+            found |= {name: result.get(name) for name in weights}
+            _require(path, found, settings | weights)
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise EvaluationError(f"{path} is not a result file: choose another --out") from error
     if cut_off:
         write_atomically(path, complete.encode())
     return results
+
+
+def _require(path: Path, found: Result, wanted: Result) -> None:
+    """Refuses a line of other settings, or of other weights that had the same name.
+
+    Raises:
+      EvaluationError: if it is such a line.
+    """
+    differing = [name for name in wanted if found[name] != wanted[name]]
+    if differing == ["weights_sha256"] and found["weights_sha256"] is None:
+        raise EvaluationError(
+            f"{path} does not say of which weights its results are, as an older version wrote "
+            "it: move it away, or choose another --out"
+        )
+    if differing:
+        others = ", ".join(f"{name} {found[name]}" for name in differing)
+        raise EvaluationError(f"{path} holds results of {others}: choose another --out")
 
 
 def _evaluate_all(

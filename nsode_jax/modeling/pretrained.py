@@ -86,16 +86,7 @@ def load_pretrained(
     Raises:
       WeightsError: if they are missing, damaged, or of another schema version.
     """
-    folder = Path(name_or_path)
-    # Not any folder: one with the name of shipped weights may be something else.
-    if not (folder / "model.json").is_file():
-        folder = SHIPPED_WEIGHTS / str(name_or_path)
-    if not (folder / "model.json").is_file():
-        shipped = sorted(p.parent.name for p in SHIPPED_WEIGHTS.glob("*/model.json"))
-        raise WeightsError(
-            f"no weights {str(name_or_path)!r}: neither a folder with model.json nor one of "
-            f"the shipped ones ({', '.join(shipped) or 'none'})"
-        )
+    folder = _folder_of(name_or_path)
     try:
         description = json.loads((folder / "model.json").read_text())
         version = description["schema_version"]
@@ -122,13 +113,49 @@ def load_pretrained(
     except WeightsError:
         raise
     except (OSError, KeyError, TypeError, ValueError) as error:
-        raise WeightsError(
-            f"cannot read the weights in {folder}: {in_words(error)}; export or copy them anew"
-        ) from error
+        raise _unreadable(folder, error) from error
     expected = {name: leaf.shape for name, leaf in _flatten(model.shapes()).items()}
     if {name: array.shape for name, array in flat.items()} != expected:
         raise WeightsError(f"the weights in {folder} do not fit its model.json; export them anew")
     return model, _unflatten(flat, model.shapes()), vocabulary, description["card"]
+
+
+def checksum(name_or_path: str | Path) -> str:
+    """The SHA-256 of the numbers of weights: one name may stand for other ones tomorrow.
+
+    Raises:
+      WeightsError: if they are missing or damaged.
+    """
+    folder = _folder_of(name_or_path)
+    try:
+        return str(json.loads((folder / "model.json").read_text())["sha256"])
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise _unreadable(folder, error) from error
+
+
+def _folder_of(name_or_path: str | Path) -> Path:
+    """Where the weights lie.
+
+    Raises:
+      WeightsError: if there are none of that name.
+    """
+    folder = Path(name_or_path)
+    # Not any folder: one with the name of shipped weights may be something else.
+    if not (folder / "model.json").is_file():
+        folder = SHIPPED_WEIGHTS / str(name_or_path)
+    if not (folder / "model.json").is_file():
+        shipped = sorted(p.parent.name for p in SHIPPED_WEIGHTS.glob("*/model.json"))
+        raise WeightsError(
+            f"no weights {str(name_or_path)!r}: neither a folder with model.json nor one of "
+            f"the shipped ones ({', '.join(shipped) or 'none'})"
+        )
+    return folder
+
+
+def _unreadable(folder: Path, error: Exception) -> WeightsError:
+    return WeightsError(
+        f"cannot read the weights in {folder}: {in_words(error)}; export or copy them anew"
+    )
 
 
 @functools.lru_cache(maxsize=4)
