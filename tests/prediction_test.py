@@ -38,3 +38,24 @@ def test_times_that_cannot_be():
         predict(DECAY, 1.0, T, T[5])
     with pytest.raises(ValueError, match="finite"):
         solution(DECAY, 0.0, 1.0, [math.inf])
+
+
+@pytest.mark.parametrize("text", ["-y", "-1e-3*y**1.5", "0.4*y*log(y/1e13)"])
+@pytest.mark.parametrize("end", [28.0, 200.0])
+def test_what_falls_over_many_decades_does_not_stick(text, end):
+    """It is solved as exactly as its last values ask for, with times in between or without."""
+    law, t = Expression.from_infix(text), np.array([0.0, 1.0, 20.0, end])
+    exact = {
+        "-y": 1e12 * np.exp(-t),
+        "-1e-3*y**1.5": (1e-6 + 5e-4 * t) ** -2.0,
+        "0.4*y*log(y/1e13)": 1e13 * np.exp(np.log(0.1) * np.exp(0.4 * t)),
+    }[text]
+    for places in ([0, 1, 2, 3], [0, 2], [0, 3]):
+        found, wanted = predict(law, 1e12, t[places]), exact[places]
+        assert_allclose(found[wanted > 1e-130], wanted[wanted > 1e-130], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("text", "rest"), [("-1 - y", -1.0), ("-sqrt(y)", 0.0)])
+def test_what_falls_past_0_or_rests_there_has_its_end(text, rest):
+    values = predict(Expression.from_infix(text), 1e12, [0.0, 1.0, 3e6])
+    assert values[-1] == pytest.approx(rest, abs=1e-6)

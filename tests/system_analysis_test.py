@@ -176,3 +176,18 @@ def test_residuals_are_those_of_the_fit():
     assert not any(remark.warns for _, remark in residual_remarks(found))
     wrong = dataclasses.replace(found, candidates=found.candidates[1:])
     assert all(remark.warns for _, remark in residual_remarks(wrong))
+
+
+def test_residuals_are_judged_as_they_count():
+    """What was measured a thousand times less precisely may be off by much, and run on."""
+    found = prey_discovery()
+    (run,) = found.runs
+    off, sizes = run.y.copy(), np.ones_like(run.y)
+    off[:4] += 5.0
+    sizes[:4] = 1000.0
+    plain, weighted = (
+        dataclasses.replace(found, runs=(one,))
+        for one in (Run(run.t, off, run.u), Run(run.t, off, run.u, sizes))
+    )
+    assert all(remark.warns for _, remark in residual_remarks(plain))
+    assert not any(remark.warns for _, remark in residual_remarks(weighted))

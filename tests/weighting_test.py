@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from nsode_jax.discovery import discover
+from nsode_jax.discovery import weighting as module
 from nsode_jax.discovery.weighting import weighted_system, weighting
 from nsode_jax.dynamics.system import System, integrate
 from nsode_jax.dynamics.trajectory import Trajectory
@@ -109,6 +110,16 @@ def test_noise_of_systems_that_grows_is_seen_and_weighs(clean):
     assert np.mean(weights**2, axis=0) == pytest.approx([1.0, 1.0])
     low, high = np.argmin(clean[:, 0]), np.argmax(clean[:, 0])
     assert weights[low, 0] > 3 * weights[high, 0]
+
+
+@pytest.mark.parametrize(("growth", "said"), [(0.2, 0), (0.6, 1)])
+def test_of_noise_that_hardly_grows_nothing_is_said(clean, monkeypatch, growth, said):
+    """Values count alike then."""
+    noise = 1 + growth * np.linspace(-1.0, 1.0, TIMES.size)
+    monkeypatch.setattr(module, "growing_noise", lambda *_, **__: noise)
+    data, fit = fitted(TIMES, clean + 0.3 * np.random.default_rng(0).normal(size=clean.shape))
+    weighted, notes = weighted_system(data, fit)
+    assert len(notes) == said and (weighted is data) == (not said)
 
 
 @pytest.mark.parametrize("points", [9, 20, 60, 150])

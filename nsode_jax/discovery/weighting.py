@@ -167,8 +167,9 @@ def weighted_system(
         sizes[:, k] = 1.0 if noise is None else noise
         if noise is not None:
             (wide if over_decades else growing).append(name)
+    applied = bool(np.abs(np.log(sizes / before)).max() > _ALIKE)
     notes = []
-    if growing:
+    if growing and applied:
         notes.append(
             f"The noise of {' and '.join(growing)} grows with the values; values count by their "
             "precision, and so they do in R2."
@@ -178,7 +179,7 @@ def weighted_system(
             f"The values of {' and '.join(wide)} span decades: they count by their relative "
             "errors, in R2 too."
         )
-    if np.abs(np.log(sizes / before)).max() > _ALIKE:
+    if applied:
         data = data.with_noise(sizes)
     return data, tuple(notes)
 

@@ -20,6 +20,10 @@ from nsode_jax.results.formatting import time_text
 
 _RTOL = 1e-9
 _MAX_SOLVER_STEPS = 20_000
+_FALLEN = 1e-5
+"""To such a share of the values that it began with, a solution is solved anew, more exactly."""
+_SMALLEST = 1e-140
+"""Squares of errors beside smaller values would vanish."""
 
 
 def solution(
@@ -88,7 +92,7 @@ def _solve_while_it_exists(
     expression: Expression, y0: float, elapsed: Float[np.ndarray, " time"]
 ) -> Float[np.ndarray, " time"]:
     """The solution from y0 at times that rise or fall from 0; NaN from where there is none."""
-    tolerance = _RTOL * _scale(expression, y0, elapsed)
+    size = _scale(expression, y0, elapsed)
     backward = elapsed[-1] < 0.0
     law = Expression(("neg", *expression.prefix), expression.variables) if backward else expression
     program = Program.from_expression(law)
@@ -96,11 +100,7 @@ def _solve_while_it_exists(
     def attempt(count: int) -> np.ndarray | None:
         if count < 2:
             return np.full(count, y0)
-        times = np.abs(elapsed[:count])
-        solved = dop853.integrate(
-            program, np.array([y0]), times, rtol=_RTOL, atol=tolerance, max_steps=_MAX_SOLVER_STEPS
-        )
-        return solved.y[0] if solved.status[0] == dop853.SUCCESS else None
+        return _solved_to_the_end(program, y0, np.abs(elapsed[:count]), size)
 
     result = np.full(elapsed.shape, np.nan)
     good, bad = 1, elapsed.size + 1
@@ -119,6 +119,33 @@ def _solve_while_it_exists(
             break
     result[0] = y0
     return result
+
+
+def _solved_to_the_end(
+    program: Program, y0: float, times: Float[np.ndarray, " time"], size: float
+) -> Float[np.ndarray, " time"] | None:
+    """The solution at times that rise from 0, its last value exact too; None if there is none.
+
+    What is exact beside the first values is nothing beside those to which a solution falls over
+    many decades. It only rises or only falls, so that the last value tells how far it goes.
+    """
+    found = None
+    while True:
+        solved = dop853.integrate(
+            program,
+            np.array([y0]),
+            times,
+            rtol=_RTOL,
+            atol=_RTOL * size,
+            max_steps=_MAX_SOLVER_STEPS,
+        )
+        if solved.status[0] != dop853.SUCCESS:
+            return found
+        found = solved.y[0]
+        last = abs(float(found[-1]))
+        if not _SMALLEST < last < _FALLEN * size:
+            return found
+        size = last
 
 
 def _scale(expression: Expression, y0: float, elapsed: Float[np.ndarray, " time"]) -> float:

@@ -12,6 +12,7 @@ from scipy.stats import qmc
 
 from nsode_jax.expressions.display import value_with_error
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.observed.observations import Observations
 from nsode_jax.results.analysis import Remark, finite, remark_on
 from nsode_jax.results.system_result import SystemCandidate, SystemResult
 from nsode_jax.results.uncertainty import quantile
@@ -128,11 +129,14 @@ def residuals(found: SystemResult) -> list[Float[np.ndarray, "time observed"]]:
 
 
 def residual_remarks(found: SystemResult) -> list[tuple[str, Remark]]:
-    """Of each quantity, by its name, whether its residuals look like independent noise."""
-    left = residuals(found)
-    values = np.concatenate([run.y for run in found.runs])
+    """Of each quantity, by its name, whether its residuals look like independent noise.
+
+    Each counts by its precision, as in the fit.
+    """
+    spread = Observations(found.system, found.runs).spread
+    left = [one * run.weights for one, run in zip(residuals(found), found.runs, strict=True)]
     return [
-        (name, remark_on([part[:, k] for part in left], float(values[:, k].std())))
+        (name, remark_on([part[:, k] for part in left], float(spread[k])))
         for k, name in enumerate(found.system.observed)
     ]
 
