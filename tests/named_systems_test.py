@@ -51,6 +51,13 @@ def test_what_an_input_or_the_time_enters_has_no_name():
     assert named_system(laws(names, *texts), ("a", "b")) is None
 
 
+def test_systems_of_more_states_than_any_that_has_a_name_have_none():
+    states = System(("p", "q", "r", "s"), order=2).states
+    equations = laws(states, *states[4:], *(f"-2*{name}" for name in states[:4]))
+    assert len(states) == 8 and named_system(equations, states) is None
+    assert named_combinations([[law] for law in equations], states) == []
+
+
 def test_a_named_system_costs_little_whatever_its_terms():
     name = PREY
     assert system_cost(60.0, name, 2) == pytest.approx(system_cost(80.0, name, 2), abs=1e-6)

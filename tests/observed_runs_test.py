@@ -109,6 +109,28 @@ def test_long_runs_are_thinned_with_a_word():
     assert notes == [f"1000 points thinned to {MAX_POINTS} for fitting."]
 
 
+def test_rows_that_are_kept_follow_what_a_run_does():
+    """400 periods: three rows of four periods would look like a slow wave."""
+    t = np.linspace(0.0, 400.0, 20_001)
+    y = np.stack([np.sin(2 * np.pi * t), np.cos(2 * np.pi * t)], axis=1)
+    for noise in (0.0, 0.1):
+        noisy = y + noise * np.random.default_rng(1).standard_normal(y.shape)
+        data, notes = read(t, noisy, np.cos(0.3 * t))
+        (run,) = data.runs
+        periods = np.ptp(run.t)
+        assert len(run) == MAX_POINTS and 5 * periods < len(run) < 40 * periods
+        assert run.input_times[-1] == run.t[-1]
+        assert len(notes) == 1 and f"to the time {run.t[-1]:.6g}" in notes[0]
+
+
+def test_many_runs_share_the_points():
+    t = np.linspace(0.0, 5.0, 400)
+    waves = np.stack([np.sin(t), np.cos(t)], axis=1)
+    for number, points in ((2, MAX_POINTS), (10, 150), (60, 50)):
+        data, _ = read(t, [waves] * number)
+        assert {len(run) for run in data.runs} == {points}
+
+
 def test_inputs_are_known_where_quantities_are_thinned_or_missing():
     t = np.linspace(0.0, 5.0, 1000)
     waves, u = np.stack([np.sin(t), np.cos(t)], axis=1), np.sign(np.sin(40 * t))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from nsode_jax.dynamics.limits import Limits
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression, ExpressionError
@@ -76,7 +77,12 @@ def discovery():
                   covariance=np.zeros((0, 0))),
     )  # fmt: skip
     laws = tuple(dataclasses.replace(law, own_laws=(OWN_LAW,)) for law in laws)
-    return Discovery(laws, trajectories, ("A note: “α” & \n.",), 0.7, ("all 7 laws", "“β”"))
+    limits = (
+        Limits([1 / 3, 2.0], [math.nan, 0.1], [True, False]),
+        Limits([], [], []),
+    )
+    note, tried = "A note: “α” & \n.", ("all 7 laws", "“β”")
+    return Discovery(laws, trajectories, (note,), 0.7, tried, limits)
 
 
 @pytest.fixture
@@ -233,6 +239,9 @@ class TestDamage:
             (lambda c: c.update(candidates=[7]), r"candidates\[0\] is not an object"),
             (lambda c: c.update(trajectories=[]), "no trajectories"),
             (lambda c: c.update(tried=["all", 7]), r"tried\[1\] is not text"),
+            (lambda c: c["limits"].pop(), "1 limits for 2 trajectories"),
+            (lambda c: c["limits"][0]["t"].pop(), r"limits\[0\] has 1 times, 2 limits, 2 sides"),
+            (lambda c: c["limits"][0].update(below=[1, 0]), r"below\[0\] is not true or false"),
             (lambda c: c["trajectories"][0].pop("y"), r"trajectories\[0\].y is missing"),
             (lambda c: c["trajectories"][0].update(t=[0.0]), "as many times as values"),
             (lambda c: c["trajectories"][0]["t"].reverse(), "strictly increasing"),

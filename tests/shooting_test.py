@@ -10,6 +10,7 @@ from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.shooting import covariance, fit_system
 from nsode_jax.fitting.system_problem import Tie
 from nsode_jax.fitting.trajectory_fitting import FULL
+from nsode_jax.observed.observations import Observations, Run
 
 PREY = System(("x", "y"))
 ORIGINS = (Origin("test"),) * 3
@@ -25,6 +26,26 @@ def test_constants_are_found_within_their_errors():
     true = np.concatenate([law.constants for law in truth])
     assert (np.abs(found - true) < 4 * errors).all()
     assert (errors < 0.05).all()
+
+
+def test_errors_of_a_noisy_quantity_do_not_shrink_beside_a_precise_one():
+    """Two quantities without any coupling: each has the errors that it has alone."""
+    t = np.linspace(0.0, 5.0, 60)
+    rng = np.random.default_rng(4)
+    x = np.exp(-0.7 * t) + 1e-6 * rng.standard_normal(t.size)
+    z = np.exp(-0.4 * t) + 0.05 * rng.standard_normal(t.size)
+
+    def error(columns, *texts):
+        names = ("x", "z")[-len(texts) :]
+        run = Run(t, np.stack(columns, axis=1), np.empty((t.size, 0)))
+        data = Observations(System(names), (run,))
+        fit = fit_system(data, laws(names, *texts), ORIGINS[: len(texts)], stopping=FULL)
+        return np.sqrt(np.diag(covariance(data, fit)))
+
+    alone = error([z], "-0.4*z")
+    joint = error([x, z], "-0.7*x", "-0.4*z")
+    assert joint[1] == pytest.approx(alone[0], rel=0.05)
+    assert joint[0] < 1e-5
 
 
 def test_tied_constants_stay_opposite():

@@ -41,7 +41,8 @@ def discover(
     Args:
       t: times, shape [time]; for several series or runs a list of such, or shared times.
       y: values of one quantity, shape [time], or of up to four measured together, shape
-        [time, quantities] or a DataFrame; a list of such for several series or runs.
+        [time, quantities], a list of rows or a DataFrame; a list of such for several series or
+        runs, or an array [runs, time, quantities].
       explicit_time: whether laws may depend on the time too.
       order: 2 for d²y/dt² = f(y, v), where only positions are measured.
       inputs: columns of measured inputs that laws may depend on.
@@ -58,6 +59,7 @@ def discover(
       ValueError: if constants of their own are asked for what has none, or an option does not
         go with what is asked.
     """
+    t, y, inputs = _as_lists_of_runs(t, y, inputs)
     if constants not in ("common", "own"):
         raise ValueError(f'constants must be "common" or "own", got {constants!r}')
     if constants == "own":
@@ -97,6 +99,30 @@ def _require_known(options: Mapping[str, Any], function: Callable[..., Any], whe
     if nowhere := [name for name in unknown if name not in known]:
         raise ValueError(f"discover has no option {', '.join(nowhere)}")
     raise ValueError(f"{', '.join(unknown)}: {where}")
+
+
+def _as_lists_of_runs(t: Any, y: Any, inputs: Any) -> tuple[Any, Any, Any]:
+    """Arrays of runs as lists of these, and lists of rows as arrays; all else as it is."""
+    if _are_rows(t, y):
+        y = np.asarray(y)
+    if isinstance(y, (list, tuple)) or np.ndim(y) != 3:
+        return t, y, inputs
+    times = list(t) if _axes(t) == 2 else t
+    return times, list(y), list(inputs) if _axes(inputs) == 3 else inputs
+
+
+def _are_rows(t: Any, y: Any) -> bool:
+    """Whether this is a list of the values at each time, rather than of series."""
+    if not isinstance(y, (list, tuple)) or not y or _axes(t) != 1 or len(y) != len(t):
+        return False
+    return _axes(y) == 2 and {np.shape(row) for row in y} == {np.shape(y[0])} != {(len(t),)}
+
+
+def _axes(values: Any) -> int:
+    """Of an array, or of a list of such, whatever their lengths."""
+    if isinstance(values, (list, tuple)):
+        return 1 + max(map(np.ndim, values), default=0)
+    return np.ndim(values)
 
 
 def _several_quantities(y: Any) -> bool:

@@ -129,6 +129,7 @@ def discover_system(
             "No system of laws was found that has a solution near the data; try a greater effort, "
             "and add quantities that act on these."
         )
+    progress("judging systems", 0.0)
     # What was asked for is shown, however it ranks.
     more = [one for one in ranked[_RETURNED:] if one[0].asked_for]
     found = as_candidates(data, [*ranked[:_RETURNED], *more])
@@ -149,7 +150,7 @@ def _searched(
     the solution of the best system again, until no other comes first.
     """
     search = SystemSearch(with_expected_noise(data), work.combine, restriction)
-    tried, notes = list(own), []
+    tried, notes, weighted = list(own), [], False
     ranked, best, unsolved = [], None, set()
     for left in reversed(range(_PASSES)):
         forms = component_forms(search.data, best)
@@ -166,8 +167,9 @@ def _searched(
         if not ranked or not left:
             break
         before, best = best, ranked[0][0]
-        seen = None if notes else weighted_system(search.data, best)
-        notes += seen[1] if seen else ()
+        seen = None if weighted else weighted_system(search.data, best)
+        if seen is not None:
+            notes, weighted = [*notes, *seen[1]], bool(seen[1])
         if seen is not None and seen[0] is not search.data:
             search, best = SystemSearch(seen[0], work.combine, restriction), None
             tried += [OwnSystem.of(fit.laws, fit.origins) for fit, _ in ranked[:_CARRIED]]
@@ -193,8 +195,8 @@ def _drafts(
 ) -> Sequence[Sequence[Draft]]:
     """Candidates for each equation."""
     system, count, drafts = data.system, work.combine.drafts, []
-    for name, form in zip(system.observed, forms, strict=True):
-        progress(f"searching the equation of {name}", 0.0)
+    for place, (name, form) in enumerate(zip(system.observed, forms, strict=True)):
+        progress(f"searching the equation of {name}", place / len(forms))
         drafts.append(draft_equations(form, system, data.span, count, work.sparse, restriction))
     if len(drafts) == 1:
         return drafts

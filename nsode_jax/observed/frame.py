@@ -26,8 +26,12 @@ GAP = "□"
 _GAPS = (GAP, "?")
 _GAP_NAME = "gap"
 _NEAR_ZERO = 1e-12
-_MAGNITUDES = np.concatenate([np.geomspace(0.01, 3.0, 32), np.geomspace(5.0, 1e6, 32)])
+"""Of the size of the data."""
+
+_MAGNITUDES = np.geomspace(1e-18, 1e18, 36 * 8 + 1)
 _PROBES = np.concatenate([_MAGNITUDES, -_MAGNITUDES])
+"""Values that hardly any data are far from."""
+
 _LINEAR = 1e-9
 
 
@@ -49,8 +53,12 @@ class Frame:
     factors: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, text: str) -> Frame:
+    def of(cls, text: str, values: Float[np.ndarray, " values"] | None = None) -> Frame:
         """Reads a law with a gap such as "0.5*y*(1 - □)", or a part that the rest is added to.
+
+        Args:
+          text: the law.
+          values: of y in the data, for which it has to hold, if they are known by now.
 
         Raises:
           FrameError: if it cannot be read, or is not linear in the gap.
@@ -64,37 +72,45 @@ class Frame:
         if _GAP_NAME not in prefix:
             prefix = ("add", *prefix, _GAP_NAME)
         written = Expression(prefix, (VARIABLE, _GAP_NAME, *names))
+        probes = _PROBES if values is None else np.concatenate([_PROBES, values])
         for name in names:
-            if not _is_factor(written, name):
+            if not _is_factor(written, name, probes):
                 raise FrameError(
                     f"give a number for {name} in {text!r}: only a factor of the whole law may "
                     "have a name"
                 )
         prefix = tuple(1.0 if token in names else token for token in written.prefix)
         frame = cls(Expression(prefix, (VARIABLE, _GAP_NAME)), names)
-        frame._check(text)
+        frame._check(text, probes)
         return frame
 
-    def note(self, whole: Expression) -> str:
-        """What to say of factors with a name, of the law that was found; empty without any."""
+    def note(self, whole: Expression, size: float) -> str:
+        """What to say of factors with a name, of the law that was found; empty without any.
+
+        Args:
+          whole: the law.
+          size: the largest magnitude of y.
+        """
         if not self.factors:
             return ""
         names = " and ".join(self.factors)
         told = f"{names} cannot be told from the unknown part; 1 stands for it."
+        y = np.array(_NEAR_ZERO * size)
         with np.errstate(all="ignore"):
-            near = float(whole.evaluate(_NEAR_ZERO) / self._with(0.0, np.array(_NEAR_ZERO)))
+            near = float(whole.evaluate(y) / self._with(0.0, y))
         if len(self.factors) > 1 or not math.isfinite(near) or not near:
             return told
         return f"{told} If that part is to be 0 at y = 0, {names} = {near:.5g}."
 
-    def _check(self, text: str) -> None:
-        at = {value: self._with(value, _PROBES) for value in (0.0, 1.0, 2.0)}
+    def _check(self, text: str, probes: Float[np.ndarray, " probes"]) -> None:
+        """Refuses what is not linear in the gap where it is defined; `applied` tells where not."""
+        at = {value: self._with(value, probes) for value in (0.0, 1.0, 2.0)}
         defined = np.all([np.isfinite(rates) for rates in at.values()], axis=0)
         with np.errstate(all="ignore"):
             bent = at[2.0] - 2 * at[1.0] + at[0.0]
         size = np.max([np.abs(rates) for rates in at.values()], axis=0)
         if not defined.any():
-            raise FrameError(f"{text!r} is defined nowhere")
+            return
         if (np.abs(bent[defined]) > _LINEAR * size[defined]).any():
             raise FrameError(f"{text!r} must be linear in the unknown part, such as y*(1 - {GAP})")
         if not np.abs((at[1.0] - at[0.0])[defined]).any():
@@ -124,7 +140,8 @@ class Frame:
         """A form of the data for the unknown part in place of the law.
 
         Raises:
-          FrameError: if the known part is undefined where there are data.
+          FrameError: if the known part is undefined where there are data, or the unknown part
+            does not count there.
         """
         known = self._with(0.0, form.nodes)
         factor = self._with(1.0, form.nodes) - known
@@ -133,6 +150,8 @@ class Frame:
             raise FrameError(
                 f"the known part is undefined at y = {place:.6g}, where there are data"
             )
+        if not factor.any():
+            raise FrameError("the unknown part does not count where there are data")
         return dataclasses.replace(
             form, operator=form.operator * factor, target=form.target - form.operator @ known
         )
@@ -161,12 +180,12 @@ class Frame:
         return self.template.infix.replace(_GAP_NAME, GAP)
 
 
-def _is_factor(written: Expression, name: str) -> bool:
+def _is_factor(written: Expression, name: str, probes: Float[np.ndarray, " probes"]) -> bool:
     """Whether a law is proportional to a name in it."""
     others = {n: 1.3 for n in written.variables if n not in (VARIABLE, name)}
     rates = []
     for value in (1.0, 2.0):
-        at = {VARIABLE: _PROBES, name: value, **others}
+        at = {VARIABLE: probes, name: value, **others}
         columns = np.broadcast_arrays(*(at[variable] for variable in written.variables))
         with np.errstate(all="ignore"):
             rates.append(written.evaluate(*columns))

@@ -14,9 +14,10 @@ from nsode_jax.dynamics.trajectory import clean
 from nsode_jax.dynamics.vectors import TrajectoryError, as_numbers, times_alike
 from nsode_jax.expressions.expression import is_variable_name
 from nsode_jax.observed.observations import Observations, Run
+from nsode_jax.observed.thinning import evenly_spread, rows_to_keep
 
-MAX_POINTS = 300
-"""Of one run; longer ones are thinned."""
+MAX_POINTS, MAX_POINTS_IN_ALL, _LEAST_OF_A_RUN = 300, 1500, 50
+"""Of one run, longer ones are thinned; of all together, but so many of each."""
 
 MAX_INPUTS = 3000
 """Rows of inputs of one run, likewise."""
@@ -82,9 +83,10 @@ def read_runs(
         if not all(map(_is_constant, of_runs))
     ]
     runs, said = [], []
+    most = max(_LEAST_OF_A_RUN, min(MAX_POINTS, MAX_POINTS_IN_ALL // len(values)))
     for place, which in enumerate(zip(times, columns, us, strict=True), start=1):
         try:
-            run, its_notes = _run(*which, system, may_rest)
+            run, its_notes = _run(*which, system, may_rest, most)
         except TrajectoryError as error:
             if not several or len(values) == 1:
                 raise
@@ -203,6 +205,7 @@ def _run(
     u: Float[np.ndarray, "rows inputs"],
     system: System,
     may_rest: Sequence[str],
+    most: int,
 ) -> tuple[Run, list[str]]:
     """One run, cleaned and thinned, and notes; some quantities may be constant in it."""
     lengths = {len(t), len(y), len(u)}
@@ -244,27 +247,35 @@ def _run(
     notes += its_notes
     times = trajectory.t
     columns = [np.broadcast_to(column, times.shape) for column in columns]
-    if times.size > MAX_POINTS:
-        notes.append(f"{times.size} points thinned to {MAX_POINTS} for fitting.")
-    chosen = _spread(times.size, MAX_POINTS)
-    values = np.array(columns).T[chosen]
+    values = np.array(columns).T
+    chosen = rows_to_keep(times, values, most)
+    notes += _on_thinning(times, chosen)
+    values, last = values[chosen], times[chosen[-1]]
     if not system.inputs:
         return Run(times[chosen], values, np.empty((chosen.size, 0))), notes
-    input_times, inputs, more = _inputs(t, u)
+    input_times, inputs, more = _inputs(t, u, last)
     if np.array_equal(input_times, times[chosen]):
         input_times = None
     return Run(times[chosen], values, inputs, None, input_times), [*notes, *more]
 
 
-def _spread(size: int, most: int) -> Int[np.ndarray, " chosen"]:
-    """All places, or so many at most, evenly spread."""
-    return np.linspace(0, size - 1, min(size, most)).round().astype(int)
+def _on_thinning(t: Float[np.ndarray, " time"], chosen: Int[np.ndarray, " kept"]) -> list[str]:
+    if chosen.size == t.size:
+        return []
+    if chosen[-1] == t.size - 1:
+        return [f"{t.size} points thinned to {chosen.size} for fitting."]
+    thinned = "" if chosen[-1] < chosen.size else f", thinned to {chosen.size}"
+    return [
+        f"Of {t.size} points the first {chosen[-1] + 1}{thinned} were used, to the time "
+        f"{t[chosen[-1]]:.6g}: so few of the whole run do not follow its changes; give later parts "
+        "as runs of their own."
+    ]
 
 
 def _inputs(
-    t: Any, u: Float[np.ndarray, "rows inputs"]
+    t: Any, u: Float[np.ndarray, "rows inputs"], last: float
 ) -> tuple[Float[np.ndarray, " measured"], Float[np.ndarray, "measured inputs"], list[str]]:
-    """When inputs were measured, their values, and notes.
+    """When inputs were measured up to the last time, their values, and notes.
 
     They are kept where a quantity is thinned or missing: it adds up what they did in between.
     """
@@ -275,10 +286,11 @@ def _inputs(
         np.full(times.size, column[0]) if _is_constant(column) else clean(t, column)[0].y
         for column in columns
     ]
-    chosen, notes = _spread(times.size, MAX_INPUTS), []
-    if times.size > MAX_INPUTS:
+    size = int(np.searchsorted(times, last, side="right"))
+    chosen, notes = evenly_spread(size, MAX_INPUTS), []
+    if size > MAX_INPUTS:
         notes.append(
-            f"{times.size} rows of inputs thinned to {MAX_INPUTS}: what changes faster is not seen."
+            f"{size} rows of inputs thinned to {MAX_INPUTS}: what changes faster is not seen."
         )
     return times[chosen], np.array(rows).T[chosen], notes
 

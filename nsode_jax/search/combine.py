@@ -59,6 +59,9 @@ _ADDED = 0.01
 _HOPELESS = 0.3
 """Relative residual of a solution from which no single shooting recovers by itself."""
 
+_RESERVED = 4
+"""One in so many fits in stages is for systems that have a name, and one for what is changed."""
+
 
 @dataclasses.dataclass(frozen=True)
 class CombineConfig:
@@ -111,10 +114,12 @@ class SystemSearch:
         return fit.key == tuple(structure(law) for law in first)
 
     def try_own(self, drafts: Sequence[Sequence[Draft]]) -> bool:
-        """Fits a system that is asked for, from each of its drafts; whether it has a solution."""
+        """Fits a system that is asked for, from its drafts; whether it has a solution."""
+        # Given constants first, then those that fit their equations best.
+        worth = [lambda draft: 0.0 if math.isnan(draft.error) else draft.error] * len(drafts)
         keys = {
             self.fit_roughly(chosen, again=True)
-            for chosen in itertools.islice(itertools.product(*drafts), _MOST_OWN)
+            for chosen in itertools.islice(combinations(drafts, worth), _MOST_OWN)
         }
         for key in keys:
             self.polish(key)
@@ -133,18 +138,25 @@ class SystemSearch:
             ]
             number = self.config.combinations // (1 if not precision else _OF_A_PRECISION)
             chosen += itertools.islice(combinations(self.drafts, values), number)
-        chosen += self.named()
-        for number, drafts in enumerate(chosen):
-            progress("combining equations", number / len(chosen))
-            self.fit_roughly(drafts)
+        named = self.named()
+        for number, drafts in enumerate([*chosen, *named]):
+            progress("combining equations", number / (len(chosen) + len(named)))
+            self.fit_roughly(drafts, staged=False)
+        reserved = self.config.staged // _RESERVED
+        self.stage(named, reserved, progress)
+        self.stage(chosen, self.config.staged - reserved - self.staged, progress)
         for number, key in enumerate(self.best(self.config.fitted)):
             progress("fitting systems", number / self.config.fitted)
             self.polish(key)
         for turn in range(self.config.rounds):
-            progress("changing equations", turn / self.config.rounds)
-            if not any([self.change(key) for key in self.best(_CHANGED)]):
+            better = []
+            for number, key in enumerate(self.best(_CHANGED)):
+                progress("changing equations", (turn + number / _CHANGED) / self.config.rounds)
+                better.append(self.change(key))
+            if not any(better):
                 break
-        for key in self.best(self.config.fitted):
+        for number, key in enumerate(self.best(self.config.fitted)):
+            progress("settling constants", number / self.config.fitted)
             self.polish(key)
             for each in {key, self.round(key)}:
                 self.share(each)
@@ -168,15 +180,27 @@ class SystemSearch:
         """Keys of so many systems, best first."""
         return heapq.nsmallest(number, self.scores, key=lambda key: self.scores[key])
 
+    def stage(self, chosen: Sequence[Sequence[Draft]], most: int, progress: Progress) -> None:
+        """Fits combinations in stages, the first so many that no single solution follows."""
+        fits = [(drafts, self.fits[_key(drafts)]) for drafts in chosen]
+        hopeless = [drafts for drafts, fit in fits if self._is_hopeless(fit)]
+        for number, drafts in enumerate(hopeless[: max(most, 0)]):
+            progress("fitting in pieces", number / most)
+            self.fit_roughly(drafts, again=True)
+
     def fit_roughly(
-        self, drafts: Sequence[Draft], again: bool = False, near: SystemFit | None = None
+        self,
+        drafts: Sequence[Draft],
+        again: bool = False,
+        near: SystemFit | None = None,
+        staged: bool = True,
     ) -> tuple[str, ...]:
-        """A few iterations from the drafts; where these fail, in stages.
+        """A few iterations from the drafts; where these fail, in stages, unless told not to.
 
         Once, and `again` or where the drafts are better than what they led to before. Solutions
         begin where the smoothed data do, or where that of a system nearby does, if that is better.
         """
-        key = tuple(structure(draft.expression) for draft in drafts)
+        key = _key(drafts)
         laws = [draft.expression for draft in drafts]
         origins = [draft.origin for draft in drafts]
         options = [None] if near is None or near.segments > 1 else [None, near.states]
@@ -191,10 +215,10 @@ class SystemSearch:
                 return key
             states = start.states
         fit = fit_system(self.data, laws, origins, stopping=ROUGH, states=states)
-        if not self._relative(fit) < _HOPELESS and self.staged < self.config.staged:
+        if staged and self._is_hopeless(fit) and self.staged < self.config.staged:
             self.staged += 1
-            staged = fit_in_stages(self.data, laws, origins, stopping=ROUGH)
-            fit = min(fit, staged, key=lambda fit: system_score(self.data, fit))
+            in_stages = fit_in_stages(self.data, laws, origins, stopping=ROUGH)
+            fit = min(fit, in_stages, key=lambda fit: system_score(self.data, fit))
         self._keep(key, fit)
         return key
 
@@ -274,6 +298,9 @@ class SystemSearch:
             if canonical is not None and self.restriction.admits(canonical):
                 yield Draft(canonical, 0.0, math.nan, origin.descendant())
 
+    def _is_hopeless(self, fit: SystemFit) -> bool:
+        return not self._relative(fit) < _HOPELESS
+
     def _relative(self, fit: SystemFit) -> float:
         return float((fit.residuals / self.data.spread).max())
 
@@ -281,6 +308,10 @@ class SystemSearch:
         score = system_score(self.data, fit)
         if key not in self.fits or score < self.scores[key]:
             self.fits[key], self.scores[key] = fit, score
+
+
+def _key(drafts: Sequence[Draft]) -> tuple[str, ...]:
+    return tuple(structure(draft.expression) for draft in drafts)
 
 
 def combinations(
