@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from nsode_jax.console.scalar import as_given
 from nsode_jax.discovery.measurement_errors import judged_by_their_errors
 from nsode_jax.discovery.pipeline import discover
 from nsode_jax.discovery.series import read_series, thin
+from nsode_jax.discovery.weighting import weighting
 from nsode_jax.dynamics.limits import Limits
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.dynamics.vectors import TrajectoryError
@@ -15,10 +17,12 @@ from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.trajectory_fitting import covariance, fit_trajectories
 from nsode_jax.observed.dataset import Dataset
 from nsode_jax.observed.integral import integral_form
+from nsode_jax.observed.noise_scale import expected_noise
 from nsode_jax.residuals.censored import censored_misfit
 from nsode_jax.residuals.goodness import chi_squared, goodness_of_fit
 from nsode_jax.results.persistence import load, save
 from nsode_jax.selection.score import independent_share, score
+from nsode_jax.tables.table import read_measurements
 
 T = np.linspace(0.0, 12.0, 25)
 R, K, Y0 = 0.63, 9.7, 0.83
@@ -198,6 +202,88 @@ def test_a_limit_is_as_hard_as_the_errors_say():
     data = Dataset.of([series], limits)
     fit = fit_trajectories(data, LAW, (Y0,), Origin("test"))
     assert censored_misfit(fit, data) == pytest.approx(-2 * stats.norm.logcdf(-1.0), rel=1e-3)
+
+
+# --- what stands for many ----------------------------------------------------------
+
+
+def decay(t, seed=0):
+    """With noise of 0.3 in each value."""
+    t = np.asarray(t)
+    return 1 + 10 * np.exp(-t) + 0.3 * np.random.default_rng(seed).standard_normal(t.size)
+
+
+def noise_of_one(series):
+    """Of deviations from the true decay, each by the noise that its value is said to have."""
+    return float(np.std((series.y - 1 - 10 * np.exp(-series.t)) * series.weights))
+
+
+def test_averages_of_a_long_series_count_by_what_they_are_averages_of():
+    """Not as the single points that stand where it changes fast."""
+    t = np.linspace(0.0, 1000.0, 100_000)
+    (series,), _ = read_series(t, decay(t))
+    assert series.sigma is None and np.mean(series.weights**2) == pytest.approx(1.0)
+    raw = series.noise > 0.9 * series.noise.max()
+    parts = [Trajectory(series.t[of], series.y[of], series.noise[of]) for of in (raw, ~raw)]
+    assert min(map(len, parts)) > 50
+    assert noise_of_one(parts[0]) == pytest.approx(noise_of_one(parts[1]), rel=0.25)
+
+
+def test_nothing_is_said_of_growing_noise_or_outliers_where_only_averages_differ():
+    t = np.linspace(0.0, 1000.0, 100_000)
+    short = np.linspace(0.0, 4.0, 24)
+    for times in ([t], [t[:60_000] / 150, short]):
+        series, _ = read_series(times, [decay(one, seed) for seed, one in enumerate(times)])
+        data = Dataset.of(series)
+        law = Expression.from_infix("0.98 - 1.01*y")
+        fit = fit_trajectories(data, law, [11.0] * len(series), Origin("test"))
+        assert weighting(data, [(fit, 0.0)], False, [0.0, 0.0]) == (None, ())
+        robust = weighting(data, [(fit, 0.0)], True, [0.0, 0.0]).noise * data.weights
+        assert robust.max() < 2.5 and np.mean(robust == 1.0) > 0.7
+
+
+def test_series_of_averages_and_of_single_values_share_one_scale():
+    t, short = np.linspace(0.0, 4.0, 60_000), np.linspace(0.0, 4.0, 240)
+    series, _ = read_series([t, short], [decay(t), decay(short, 1)])
+    assert noise_of_one(series[0]) == pytest.approx(noise_of_one(series[1]), rel=0.25)
+    assert np.mean(np.concatenate([one.weights for one in series]) ** 2) == pytest.approx(1.0)
+
+
+def test_a_mean_of_repeated_times_counts_as_often_as_it_was_measured():
+    t = np.append(T, np.full(40, T[-1]))
+    y = np.append(TRUTH, np.full(40, TRUTH[-1] + 0.41))
+    (series,), _ = read_series(t, y)
+    assert series.y[-1] == pytest.approx(TRUTH[-1] + 0.4)
+    assert series.sigma is None and np.mean(series.weights**2) == pytest.approx(1.0)
+    np.testing.assert_allclose(series.weights[-1] / series.weights[:-1], np.sqrt(41))
+    both, _ = read_series([t, T], [y, TRUTH])
+    assert both[1].noise[0] == both[0].noise[0] == pytest.approx(np.sqrt(41) * both[0].noise[-1])
+
+
+def test_noise_that_grows_does_so_beside_what_values_are_means_of():
+    """Of values that span decades, before a law is known, and of others, by their law."""
+    random = np.random.default_rng(0)
+    t, number = np.linspace(0.0, 9.0, 80), np.where(np.arange(80) % 2, 9, 1)
+    for rate, noise_of in ((1.5, None), (0.3, weighting)):
+        y = 1e5 * np.exp(-rate * t) * (1 + 0.1 * random.standard_normal(80) / np.sqrt(number))
+        (series,), _ = read_series(np.repeat(t, number), np.repeat(y, number))
+        if noise_of is None:
+            noise = expected_noise([series])
+        else:
+            data, law = Dataset.of([series]), Expression.from_infix("-0.29*y")
+            fit = fit_trajectories(data, law, [1e5], Origin("test"))
+            noise = noise_of(data, [(fit, 0.0)], False, [0.0]).noise
+        expected = np.exp(-rate * t) / np.sqrt(number)
+        assert np.std(np.log(noise / expected)) < 0.2
+        assert np.mean(noise**-2.0) == pytest.approx(1.0)
+
+
+def test_a_file_tells_how_often_values_were_measured(tmp_path):
+    rows = [f"{t},{y}" for t, y in zip(T, TRUTH, strict=True)]
+    (tmp_path / "data.csv").write_text("\n".join(["t,y", *rows, *[f"{T[-1]},9.6"] * 8]))
+    (read,) = read_measurements(tmp_path / "data.csv").trajectories
+    (series,), _ = read_series(*as_given([read]))
+    np.testing.assert_allclose(series.weights[-1] / series.weights[:-1], 3.0)
 
 
 # --- discovery ---------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsode_jax.console import scalar
 from nsode_jax.console.arguments import InputError, of_systems, refuse, require_one_quantity
-from nsode_jax.console.scalar import announce, options_of, read_several, require_laws
+from nsode_jax.console.scalar import announce, as_measured, options_of, read_several, require_laws
 from nsode_jax.console.terminal import Progress, remark
 from nsode_jax.system.files import in_words, require_folder
 from nsode_jax.tables.table import Measurements
@@ -89,6 +89,6 @@ def find(
 def _series(read: Measurements) -> dict[str, tuple[Any, ...]]:
     """As `discover_each` takes them."""
     return {
-        label: (one.t, one.y, one.errors, limits if limits.t.size else None)
+        label: (*as_measured(one), one.errors, limits if limits.t.size else None)
         for label, one, limits in zip(read.labels, read.trajectories, read.limits, strict=True)
     }

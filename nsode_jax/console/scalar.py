@@ -196,9 +196,19 @@ def options_of(options: argparse.Namespace) -> dict[str, Any]:
 
 def as_given(trajectories: Sequence[Trajectory]) -> tuple:
     """Times and values as `discover` takes them: of one series, or lists of several."""
-    if len(trajectories) == 1:
-        return trajectories[0].t, trajectories[0].y
-    return [series.t for series in trajectories], [series.y for series in trajectories]
+    pairs = [as_measured(series) for series in trajectories]
+    return pairs[0] if len(pairs) == 1 else tuple(map(list, zip(*pairs, strict=True)))
+
+
+def as_measured(
+    series: Trajectory,
+) -> tuple[Float[np.ndarray, " rows"], Float[np.ndarray, " rows"]]:
+    """Times and values, the mean of n measurements n times, as which it counts.
+
+    Known errors say by themselves how much a mean counts.
+    """
+    number = 1 if series.sigma is not None else np.round(series.weights**2).astype(int)
+    return np.repeat(series.t, number), np.repeat(series.y, number)
 
 
 def errors_of(trajectories: Sequence[Trajectory]) -> Any:

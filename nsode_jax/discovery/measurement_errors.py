@@ -1,4 +1,4 @@
-"""Known errors of measurement, as a user gives them, on one scale for all series."""
+"""Errors of measurement, known or relative to each other, on one scale for all series."""
 
 from __future__ import annotations
 
@@ -36,22 +36,25 @@ def errors_of_series(sigma: Any, number: int) -> list[Any]:
 
 
 def on_one_scale(series: Sequence[Trajectory]) -> tuple[Trajectory, ...]:
-    """The series with known errors as multiples of what is typical of all together.
+    """The series with errors as multiples of what is typical of all together.
+
+    Errors that are unknown are so, but means of many values are known better than single ones.
 
     Raises:
       TrajectoryError: if errors are known of some series only.
     """
-    errors = [one.errors for one in series]
-    known = [each for each in errors if each is not None]
-    if not known:
-        return tuple(series)
-    if len(known) < len(series):
+    known = [one.sigma is not None for one in series]
+    if any(known) and not all(known):
         raise TrajectoryError(
             "Measurement errors (sigma) are given for some series and not for others; give them "
             "for all."
         )
-    sigma = typical(np.concatenate(known))
-    return tuple(one.with_errors(each, sigma) for one, each in zip(series, known, strict=True))
+    errors = [(one.sigma or 1.0) / one.weights for one in series]
+    size = typical(np.concatenate(errors))
+    scaled = [one.with_errors(each, size) for one, each in zip(series, errors, strict=True)]
+    if all(known):
+        return tuple(scaled)
+    return tuple(dataclasses.replace(one, sigma=None) for one in scaled)
 
 
 def judged_by_their_errors(data: Dataset) -> tuple[Dataset, tuple[str, ...]]:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from nsode_jax.discovery.measurement_errors import errors_of_series, on_one_scale
-from nsode_jax.dynamics.trajectory import MIN_POINTS, Trajectory, clean, typical
+from nsode_jax.dynamics.trajectory import MIN_POINTS, Trajectory, clean
 from nsode_jax.dynamics.vectors import TrajectoryError, count, times_alike
 
 MAX_POINTS = 1200
@@ -53,14 +53,14 @@ def read_series(
         if _is_several(t):
             raise TrajectoryError("There are several series of times but one of values.")
         trajectory, notes = _prepare(t, y, MAX_POINTS, fewest, sigma)
-        return (trajectory,), tuple(notes)
+        return on_one_scale([trajectory]), tuple(notes)
     errors = errors_of_series(sigma, len(y))
     times = list(t) if _is_several(t) else [t] * len(y)
     if len(times) != len(y):
         raise TrajectoryError(f"There are {len(times)} series of times but {len(y)} of values.")
     if len(y) == 1:
         trajectory, notes = _prepare(times[0], y[0], MAX_POINTS, fewest, errors[0])
-        return (trajectory,), tuple(notes)
+        return on_one_scale([trajectory]), tuple(notes)
     times, notes = times_alike(times)
     most = max(_MIN_POINTS_EACH, min(MAX_POINTS, most_in_all // len(y)))
     trajectories: list[Trajectory] = []
@@ -117,7 +117,7 @@ def thin(
     its points. A block of five or more points becomes the value of its
     least-squares parabola in the middle, at the ends of the series at these: noise is
     averaged, and the curvature of clean data is not. Smaller blocks become one of their
-    points. Known errors of measurement become those of the averages.
+    points. The noise of each is that of what it stands for.
 
     Args:
       trajectory: any series.
@@ -163,11 +163,7 @@ def thin(
         f"The series has {total} points; laws were fitted to {len(blocks)} that stand for them "
         "(local averages or samples), and R2 refers to those."
     )
-    reduced = Trajectory(times, values)
-    if trajectory.sigma is not None:
-        errors = trajectory.sigma * noise
-        reduced = reduced.with_errors(errors, typical(errors))
-    return reduced, (note,)
+    return Trajectory(times, values, noise, trajectory.sigma), (note,)
 
 
 # --- what to be wary of ----------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
+from nsode_jax.dynamics.trajectory import typical
 from nsode_jax.fitting.fit import Fit
 from nsode_jax.fitting.linearized import Linearized
 from nsode_jax.fitting.shooting import SystemFit
@@ -44,8 +45,8 @@ class Weighting(NamedTuple):
     """What the residuals of a law say about the noise.
 
     Attributes:
-      noise: relative standard deviations of the values, shape [observations]; None if all
-        count alike.
+      noise: relative standard deviations of the values, shape [observations]; None if they
+        count as they did.
       notes: sentences for the person with the data.
     """
 
@@ -64,7 +65,7 @@ def weighting(
 
     Args:
       data: the series in the units of the user, times counted from the first of each; values
-        count alike, or by their known errors of measurement.
+        count by their known errors of measurement, or by what they are means of.
       ranked: the law that explains them best and its score, in these units; or none.
       robust: whether points far from the law shall count less.
       starts: the first time of each series, to name points by their times.
@@ -90,7 +91,15 @@ def weighting(
     if noise is None:
         return Weighting(None, _named(data, kept, robust, starts))
     kept = _kept(linear.weighted(1.0 / noise))
-    return Weighting(noise, (GROWING, *_named(data, kept, robust, starts)))
+    return Weighting(_in_all(noise, data), (GROWING, *_named(data, kept, robust, starts)))
+
+
+def _in_all(
+    noise: Float[np.ndarray, " observations"], data: Dataset
+) -> Float[np.ndarray, " observations"]:
+    """Noise relative to what values have by their weights so far, times that."""
+    whole = noise / data.weights
+    return whole / typical(whole)
 
 
 def _over_decades(
@@ -101,15 +110,15 @@ def _over_decades(
     expected: Float[np.ndarray, " observations"],
 ) -> Weighting:
     """The same of values that span decades."""
-    noise = expected
-    if linear.weighted(1.0 / expected).rms * data.spread > CLEAN * data.with_noise(expected).spread:
-        noise = likeliest_noise(_solution(data, linear), linear)
-    weighted = linear if noise is None else linear.weighted(1.0 / noise)
-    kept = _kept(weighted)
-    named = _named(data, kept, robust, starts)
+    noise, weighted = expected, linear.weighted(1.0 / (expected * data.weights))
+    if weighted.rms * data.spread > CLEAN * data.with_noise(expected).spread:
+        likeliest = likeliest_noise(_solution(data, linear), linear)
+        noise = None if likeliest is None else _in_all(likeliest, data)
+        weighted = linear if likeliest is None else linear.weighted(1.0 / likeliest)
+    named = _named(data, _kept(weighted), robust, starts)
     if robust:
         factors = huber_noise(weighted)
-        return Weighting(factors if noise is None else factors * noise, named)
+        return Weighting(factors / data.weights if noise is None else factors * noise, named)
     return Weighting(noise, named if noise is None else (OVER_DECADES, *named))
 
 

@@ -24,7 +24,8 @@ class Trajectory:
       t: observation times, finite and strictly increasing.
       y: observed values, finite.
       noise: how noisy each value is relative to the others, positive; None if all
-        are alike. A value counts as 1 / noise^2 in fits.
+        are alike. A value counts as 1 / noise^2 in fits. Of raw values it is 1 each, of the mean
+        of n of them 1 / sqrt(n).
       sigma: standard deviation of a measurement whose noise is 1, in units of y, where it
         is known; None where it has to be estimated.
 
@@ -106,7 +107,8 @@ def clean(
       constant: whether the values may be constant, as one of several quantities may be.
 
     Returns:
-      The trajectory, and one sentence for each thing that was done.
+      The trajectory, and one sentence for each thing that was done. Its noise, if errors are
+      unknown, is relative to that of one row.
 
     Raises:
       TrajectoryError: if fewer than `fewest` points remain, if the values are
@@ -160,10 +162,10 @@ def clean(
             f"The values are constant (all {y[0]:.6g} up to rounding); a series that does not "
             "change does not tell its law."
         )
-    series = Trajectory(t, y)
     if sigma is not None:
-        series = series.with_errors(errors, typical(errors))
-    return series, tuple(notes)
+        return Trajectory(t, y).with_errors(errors, typical(errors)), tuple(notes)
+    averaged = (errors < 1.0).any()
+    return Trajectory(t, y, errors if averaged else None), tuple(notes)
 
 
 def _as_errors(

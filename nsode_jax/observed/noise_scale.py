@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.dynamics.trajectory import Trajectory, typical
 from nsode_jax.observed.splines import lagrange_weights
 
 _WIDE = 30.0
@@ -117,15 +117,20 @@ def expected_noise(series: Sequence[Trajectory]) -> Float[np.ndarray, " observat
     of a transformation, as Box and Cox have it (1964, J. R. Stat. Soc. B 26).
 
     Args:
-      series: the series of one law.
+      series: the series of one law. Where their values are means of some more, some fewer
+        measurements (`Trajectory.noise`), that counts too.
 
     Returns:
       Relative standard deviations, the mean of 1 / square being 1, shape [observations]; None
-      for values that do not span decades, that are alike noisy, or whose errors are known.
+      for values that do not span decades, whose noise is known to be of such a form or is that
+      of the series already, or whose errors are known.
     """
-    if any(one.noise is not None or one.sigma is not None for one in series):
+    if any(one.sigma is not None for one in series):
         return None
     y = np.concatenate([one.y for one in series])
+    so_far = np.concatenate([1.0 / one.weights for one in series])
+    if not scale_of(y, so_far).linear:
+        return None
     size = np.abs(y)
     small, large = np.quantile(size, [_SMALL, _LARGE])
     if not large > _WIDE * small:
@@ -134,8 +139,8 @@ def expected_noise(series: Sequence[Trajectory]) -> Float[np.ndarray, " observat
     scale = max(scales, key=lambda scale: _log_likelihood(scale, series))
     if scale.linear:
         return None
-    noise = 1.0 / scale.slope(np.concatenate([_smoothed(one.y, scale) for one in series]))
-    return noise * np.sqrt(np.mean(noise**-2.0))
+    noise = so_far / scale.slope(np.concatenate([_smoothed(one.y, scale) for one in series]))
+    return noise / typical(noise)
 
 
 def _log_likelihood(scale: NoiseScale, series: Sequence[Trajectory]) -> float:
@@ -160,7 +165,9 @@ def _foretold(
     weights = lagrange_weights(t[others], t[inner])
     z = scale.forward(y)
     deviations = (weights * z[others]).sum(axis=1) - z[inner]
-    return deviations / np.sqrt(1 + (weights**2).sum(axis=1)), scale.slope(y[inner])
+    squares = series.weights**-2.0
+    expected = squares[inner] + (weights**2 * squares[others]).sum(axis=1)
+    return deviations / np.sqrt(expected), scale.slope(y[inner])
 
 
 def _smoothed(y: Float[np.ndarray, " time"], scale: NoiseScale) -> Float[np.ndarray, " time"]:
