@@ -1,5 +1,6 @@
 """Fits in segments that are joined."""
 
+import numpy as np
 import pytest
 from observing import observed
 
@@ -8,7 +9,7 @@ from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.shooting import fit_system
 from nsode_jax.fitting.stages import fit_in_stages
-from nsode_jax.fitting.trajectory_fitting import FULL
+from nsode_jax.fitting.trajectory_fitting import FULL, ROUGH
 
 
 def test_chaos_is_fitted_in_stages():
@@ -22,3 +23,15 @@ def test_chaos_is_fitted_in_stages():
     staged = fit_in_stages(data, start, origins, stopping=FULL)
     assert single.residuals[0] > 10 * staged.residuals[0]
     assert staged.laws[1].constants[0] == pytest.approx(28.0, rel=0.02)
+
+
+def test_few_points_between_two_turns_are_enough():
+    """Three or four points a turn: curves through them are nowhere near, the values are."""
+    system = System(("x", "y", "z"))
+    equations = ("10*y - 10*x", "99.96*x - x*z - y", "x*y - 2.667*z")
+    data, _ = observed(system, equations, (3.7, -14.0, 20.0), t=np.linspace(0.0, 6.0, 90))
+    near = ("13*y - 13*x", "110*x - 1.1*x*z - 1.2*y", "1.2*x*y - 3*z")
+    start = [Expression.from_infix(text, system.variables) for text in near]
+    staged = fit_in_stages(data, start, (Origin("test"),) * 3, stopping=ROUGH)
+    assert (staged.residuals < 0.02 * data.spread).all()
+    assert staged.laws[1].constants[0] == pytest.approx(99.96, rel=0.01)

@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 
 from nsode_jax.discovery.pipeline import DiscoveryError
+from nsode_jax.discovery.time_origin import (
+    at_given_times,
+    counted_from,
+    in_given_times,
+    origin_of,
+)
 from nsode_jax.discovery.weighting import weighted_system, with_expected_noise
+from nsode_jax.dynamics.system import TIME
 from nsode_jax.fitting.components import component_forms
 from nsode_jax.fitting.progress import Progress, silent
 from nsode_jax.fitting.shooting import SystemFit, covariance
@@ -123,7 +130,12 @@ def discover_system(
         order=order,
     )
     own = [OwnSystem.parse(text, data.system) for text in _listed(candidates)]
-    data, ranked, remarks = _searched(data, own, work, restriction, progress)
+    # Laws of one's own know the time as it is.
+    timed = any(TIME in law.prefix for each in own for law in each.laws)
+    origin = 0.0 if timed else origin_of(data)
+    searched, ranked, remarks = _searched(
+        counted_from(data, origin), own, work, restriction, progress
+    )
     if not ranked:
         raise DiscoveryError(
             "No system of laws was found that has a solution near the data; try a greater effort, "
@@ -132,9 +144,12 @@ def discover_system(
     progress("judging systems", 0.0)
     # What was asked for is shown, however it ranks.
     more = [one for one in ranked[_RETURNED:] if one[0].asked_for]
-    found = as_candidates(data, [*ranked[:_RETURNED], *more])
+    found = as_candidates(searched, [*ranked[:_RETURNED], *more])
     notes += [*remarks, *_remarks(found[0])]
-    return SystemDiscovery(found, data.runs, tuple(notes), time.monotonic() - started)
+    if origin:
+        found = tuple(in_given_times(candidate, origin) for candidate in found)
+    runs = at_given_times(searched, data).runs
+    return SystemDiscovery(found, runs, tuple(notes), time.monotonic() - started)
 
 
 def _searched(

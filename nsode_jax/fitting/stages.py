@@ -8,21 +8,27 @@ their place).
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
+from jaxtyping import Float
 
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.shooting import SystemFit, fit_system
 from nsode_jax.fitting.system_problem import SYSTEMATIC_SHARE
-from nsode_jax.fitting.trajectory_fitting import Stopping
+from nsode_jax.fitting.trajectory_fitting import NO_FIT, Stopping
 from nsode_jax.observed.observations import Observations
 
 _FEWEST = 6
 """Points of a segment."""
 _NEARLY = 1.5
 """Joining segments may raise the residual by this factor."""
+_FIRST = 25
+"""Iterations of the fit of the shortest segments at least, which all others begin from."""
+_LOST = 0.5
+"""Relative residual of the shortest segments from which on longer ones are not tried."""
 
 
 def fit_in_stages(
@@ -41,31 +47,44 @@ def fit_in_stages(
     segments = 1
     while shortest // (2 * segments) >= _FEWEST:
         segments *= 2
-    best: SystemFit | None = None
-    while segments >= 1:
-        fits = [
-            fit_system(
-                data,
-                laws if best is None else best.laws,
-                origins,
-                stopping=stopping,
-                segments=segments,
-                states=states,
-            )
-            # Where pieces are joined the fitted states, and if those lead astray, the smoothed.
-            for states in (
-                None,
-                *(() if best is None else (best.states[:: best.segments // segments],)),
-            )
-        ]
-        fit = min(fits, key=lambda fit: _relative(data, fit))
-        if best is None or _relative(data, fit) <= max(
-            _NEARLY * _relative(data, best), SYSTEMATIC_SHARE
-        ):
-            best = fit
+    first = dataclasses.replace(stopping, iterations=max(stopping.iterations, _FIRST))
+    best = _fit_segments(data, laws, origins, segments, first, None)
+    lowest = _relative(data, best)
+    while segments > 1 and lowest < _LOST:
         segments //= 2
-    assert best is not None
+        fit = _fit_segments(data, best.laws, origins, segments, stopping, best)
+        left = _relative(data, fit)
+        if left <= max(_NEARLY * lowest, SYSTEMATIC_SHARE):
+            best = fit
+        lowest = min(lowest, left)
     return best
+
+
+def _fit_segments(
+    data: Observations,
+    laws: Sequence[Expression],
+    origins: Sequence[Origin],
+    segments: int,
+    stopping: Stopping,
+    shorter: SystemFit | None,
+) -> SystemFit:
+    """A fit from the best of several states at the first time of each segment.
+
+    They are those of the smooth curves, which lead astray where there are few points between two
+    turns; the measured ones; and those to which a fit of shorter segments led.
+    """
+    starts: list[Float[np.ndarray, "segments states"] | None] = [None]
+    if data.system.order == 1:
+        begins = [run.y[rows.start] for run in data.runs for rows in run.pieces(segments)]
+        starts.append(np.array(begins))
+    if shorter is not None:
+        starts.append(shorter.states[:: shorter.segments // segments])
+
+    def fit(states: Float[np.ndarray, "segments states"] | None, stopping: Stopping) -> SystemFit:
+        return fit_system(data, laws, origins, stopping=stopping, segments=segments, states=states)
+
+    begun = [_relative(data, fit(states, NO_FIT)) for states in starts]
+    return fit(starts[int(np.argmin(begun))], stopping)
 
 
 def _relative(data: Observations, fit: SystemFit) -> float:

@@ -73,7 +73,7 @@ def moved_system(
     best = found.best
     draft = dataclasses.replace(
         best,
-        laws=best.moved(np.asarray(constants) - np.asarray(best.constants)),
+        laws=best.with_constants(constants),
         covariance=None,
         probability=math.nan,
     )

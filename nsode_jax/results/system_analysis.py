@@ -296,7 +296,7 @@ def _errors(
     moves = (errors[:, None] * axes * np.sqrt(np.maximum(variances, 0.0))).T * _ERROR_STEP
     squares, real_squares = np.zeros(root.size), np.zeros(root.size)
     for move in moves[np.abs(moves).max(axis=1) > 0.0]:
-        field = _Field(best, best.moved(move))
+        field = _Field(best, best.with_constants(np.asarray(best.constants) + move))
         at = root[None]
         for _ in range(3):
             at = _newton_step(field, at, size)

@@ -16,9 +16,10 @@ from nsode_jax.dynamics.dop853_system import NO_INPUTS, Inputs
 from nsode_jax.dynamics.system import System, integrate, measured_inputs
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.notation import latex_name
+from nsode_jax.fitting.system_problem import laws_with_constants
 from nsode_jax.observed.observations import Run
 from nsode_jax.results.formatting import probability_text
-from nsode_jax.results.rounding import digits_together
+from nsode_jax.results.rounding import MOST_DIGITS, digits_together
 from nsode_jax.results.uncertainty import confidence_intervals
 
 if TYPE_CHECKING:
@@ -95,12 +96,12 @@ class SystemCandidate:
         """Of all laws, one after the other."""
         return tuple(constant for law in self.laws for constant in law.constants)
 
-    def moved(self, change: Float[np.ndarray, " constants"]) -> tuple[Expression, ...]:
-        """The laws with constants that differ by so much."""
-        laws, values = [], iter(np.asarray(self.constants) + change)
-        for law in self.laws:
-            laws.append(law.skeleton.with_constants([float(next(values)) for _ in law.constants]))
-        return tuple(laws)
+    def with_constants(
+        self, constants: Sequence[float] | Float[np.ndarray, " constants"]
+    ) -> tuple[Expression, ...]:
+        """The laws with other constants, those of all laws one after the other."""
+        skeletons = [law.skeleton for law in self.laws]
+        return laws_with_constants(skeletons, np.asarray(constants, np.float64))
 
     @property
     def standard_errors(self) -> tuple[float, ...]:
@@ -132,8 +133,14 @@ class SystemCandidate:
         return digits_together(self.constants, self.covariance, noise)
 
     def rounded(self, digits: int | None = None) -> tuple[Expression, ...]:
-        """The laws for display, constants in `digits`, or to so many."""
-        return tuple(law.rounded(digits or self.digits) for law in self.laws)
+        """The laws for display, constants in `digits`, or to so many; all of what is known."""
+        shown = digits or self.digits
+        values = [
+            constant if error == 0.0 else float(f"{constant:.{shown}g}")
+            for constant, error in zip(self.constants, self.standard_errors, strict=True)
+        ]
+        # Rounded once more, which only puts the terms in order.
+        return tuple(law.rounded(MOST_DIGITS) for law in self.with_constants(values))
 
     def latex(self, digits: int | None = None) -> str:
         """The system in LaTeX, as an `aligned` environment; constants as in `rounded`."""
@@ -142,14 +149,14 @@ class SystemCandidate:
 
     def latex_rows(self, digits: int | None = None) -> list[tuple[str, str]]:
         """Both sides of each equation in LaTeX."""
-        rows, shown = [], digits or self.digits
-        for name, law in zip(self.system.observed, self.laws, strict=True):
+        rows = []
+        for name, law in zip(self.system.observed, self.rounded(digits), strict=True):
             symbol = latex_name(name)
             if self.system.order == 2:
                 left = rf"\frac{{d^2{symbol}}}{{dt^2}}"
             else:
                 left = rf"\frac{{d{symbol}}}{{dt}}"
-            right = law.rounded(shown).latex(shown)
+            right = law.latex(MOST_DIGITS)
             # Factors by mere juxtaposition would be one word.
             rows.append((left, re.sub(r"(?<=[A-Za-z}]) (?=\\mathrm|[A-Za-z])", r" \\, ", right)))
         return rows
