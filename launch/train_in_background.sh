@@ -5,12 +5,13 @@
 #   bash launch/train_in_background.sh status        # only says how far it is
 #   bash launch/train_in_background.sh stop          # saves and ends it
 #   bash launch/train_in_background.sh decay 2000    # stops it; weights to ship in 2000 steps
-#   bash launch/train_in_background.sh keep FOLDER   # copies its weights, for another machine
+#   bash launch/train_in_background.sh keep FOLDER   # its newest weights, for another machine
 #
 # The trunk has a constant learning rate and no end: it is as good a start after a year as
 # after a day. Weights to ship come from a branch off its newest checkpoint, over which
 # the rate falls to 0: `decay` starts or continues that, in RUN/decay, and leaves
-# RUN/decay/weights. Move that folder away to branch off again.
+# RUN/decay/weights. Move that folder away to branch off again. `keep` writes the weights of
+# the trunk's newest checkpoint in full precision, also while it runs: INIT_FROM for another.
 #
 # Both run at the lowest priority (SCHED_IDLE where the system allows it), outlive this
 # shell, and may be killed at any moment, -9 included: the same command goes on from the
@@ -127,18 +128,23 @@ stop() { # FOLDER: waits until it has saved.
   while runs "$1"; do sleep 0.5; done
 }
 
+newest_checkpoint() { # FOLDER: its number; nothing if there is none.
+  # A finished one has its number as its name.
+  find "$1/checkpoints" -mindepth 1 -maxdepth 1 -name '[0-9]*' ! -name '*[!0-9]*' \
+    -printf '%f\n' 2>/dev/null | sort -n | tail -1 || true
+}
+
 decay() { # STEPS
-  local branch=$RUN/decay newest
+  local branch=$RUN/decay steps=${1:-} newest
   stop "$RUN"
-  if [ ! -f "$branch/flags" ]; then
-    [[ ${1:-} =~ ^[1-9][0-9]{0,8}$ ]] || fail "decay needs a number of steps, not '${1:-}'"
-    # A finished checkpoint has its number as its name.
-    newest=$(find "$RUN/checkpoints" -mindepth 1 -maxdepth 1 -name '[0-9]*' ! -name '*[!0-9]*' \
-      -printf '%f\n' 2>/dev/null | sort -n | tail -1) || true
+  # A branch killed before it has saved begins anew, and the trunk may have gone on since.
+  if ! runs "$branch" && [ -z "$(newest_checkpoint "$branch")" ]; then
+    [[ $steps =~ ^[1-9][0-9]{0,8}$ ]] || fail "decay needs a number of steps, not '$steps'"
+    newest=$(newest_checkpoint "$RUN")
     [ -n "$newest" ] || fail "there is no checkpoint in $RUN to branch off from"
     mkdir -p "$branch"
-    printf '%s\n' "--config.training.branch_from=$RUN" "--config.training.decay_steps=$1" \
-      "--config.training.steps=$((newest + $1))" >"$branch/flags.new"
+    printf '%s\n' "--config.training.branch_from=$RUN" "--config.training.decay_steps=$steps" \
+      "--config.training.steps=$((newest + steps))" >"$branch/flags.new"
     mv "$branch/flags.new" "$branch/flags"
   fi
   mapfile -t flags <"$branch/flags"
@@ -162,9 +168,7 @@ stop)
 decay) decay "${2:-}" ;;
 keep)
   [ -n "${2:-}" ] || fail "keep needs a folder"
-  [ -f "$RUN/weights/model.json" ] || fail "there are no weights in $RUN yet"
-  mkdir -p "$2"
-  cp "$RUN/weights/"* "$2"
+  JAX_PLATFORMS=cpu "$PYTHON" -m nsode_jax.training.keep "$RUN" "$2"
   ;;
 *) fail "unknown argument $1; see the top of $0" ;;
 esac

@@ -22,18 +22,7 @@ from nsode_jax.dynamics.solve import SolverConfig
 from nsode_jax.expressions.coupled import SystemConfig
 from nsode_jax.expressions.sampling import EquationPrior
 from nsode_jax.modeling.config import ModelConfig
-from nsode_jax.training.config import TrainingConfig
-
-
-@dataclasses.dataclass(frozen=True)
-class Config:
-    """All that defines a run: its data, its model and its training."""
-
-    generation: GenerationConfig = GenerationConfig()
-    corruption: CorruptionConfig = CorruptionConfig()
-    model: ModelConfig = ModelConfig()
-    training: TrainingConfig = TrainingConfig()
-
+from nsode_jax.training.config import Config, TrainingConfig
 
 _SECTIONS = {
     "system": SystemConfig,

@@ -81,9 +81,9 @@ def main(argv: list[str]) -> int:
     import jax
 
     from nsode_jax.config import from_config_dict
-    from nsode_jax.data.workers import WorkersLost
     from nsode_jax.modeling.transformer import Model
-    from nsode_jax.training.loop import Stop, train_to_end
+    from nsode_jax.system.workers import WorkersLost
+    from nsode_jax.training.loop import Stop, train
     from nsode_jax.training.parallel import CannotJoin, joined_processes
 
     workdir = _WORKDIR.value or default_workdir()
@@ -103,8 +103,7 @@ def main(argv: list[str]) -> int:
                     f"{jax.device_count()} devices in {jax.process_count()} processes",
                     flush=True,
                 )
-            sections = (config.generation, config.corruption, config.model, config.training)
-            end = train_to_end(*sections, workdir)
+            end = train(config, workdir)
         # Exceptions of this process alone must end the others too, so they leave the stack.
         except (CannotJoin, OSError, ValueError) as error:
             print(f"nsode_jax.train: error: {in_words(error)}", file=sys.stderr)

@@ -79,7 +79,7 @@ def smoke_run(smoke_config, tmp_path_factory):
 
     c, workdir = smoke_config, tmp_path_factory.mktemp("run")
     training = dataclasses.replace(c.training, log_every=1)
-    return workdir, train(c.generation, c.corruption, c.model, training, workdir)
+    return workdir, train(dataclasses.replace(c, training=training), workdir).validation
 
 
 @pytest.fixture

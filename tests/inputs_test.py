@@ -1,5 +1,6 @@
 """Batches of training and validation: shares of several processes, workers of both."""
 
+import dataclasses
 import itertools
 import multiprocessing
 
@@ -8,21 +9,18 @@ from batches import same
 
 from nsode_jax.data import online, pipeline
 from nsode_jax.data.bank import SkeletonBank
-from nsode_jax.data.workers import Workers
+from nsode_jax.system.workers import Workers
 from nsode_jax.training.inputs import Inputs
 
 
-def make(config, dataset=None, batch_size=8, workers=0, **settings) -> Inputs:
-    return Inputs(
-        dataset or config.training.dataset,
-        config.generation,
-        config.corruption,
-        config.model.example_format,
-        data_dir=config.training.data_dir,
-        batch_size=batch_size,
-        workers=workers,
-        **settings,
+def make(config, dataset=None, process=0, processes=1, data_workers=0, **changes) -> Inputs:
+    training = dataclasses.replace(
+        config.training,
+        dataset=dataset or config.training.dataset,
+        data_workers=data_workers,
+        **changes,
     )
+    return Inputs(dataclasses.replace(config, training=training), process, processes)
 
 
 def rows_of(batch, process, processes):
@@ -125,7 +123,7 @@ def test_the_workers_of_training_draw_the_validation_batches(smoke_config, monke
         raise AssertionError("drawn in the main process")
 
     monkeypatch.setattr(online._Drawer, "chunk", refuse)
-    with make(smoke_config, dataset, workers=2) as inputs:
+    with make(smoke_config, dataset, data_workers=2) as inputs:
         inputs.training(seed=0)
         drawn = list(inputs.validation(0, 9))
         assert len(multiprocessing.active_children()) == 2

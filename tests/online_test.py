@@ -13,14 +13,14 @@ from nsode_jax.data import online
 from nsode_jax.data.bank import SkeletonBank
 from nsode_jax.data.bits import words_to_float
 from nsode_jax.data.generate import split_of
-from nsode_jax.data.online import OnlineBatches, OnlineConfig
+from nsode_jax.data.online import OnlineBatches, OnlineConfig, skeletons_of
 from nsode_jax.data.vocabulary import Vocabulary
-from nsode_jax.data.workers import Workers
 from nsode_jax.dynamics.corrupt import CorruptionConfig
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.system import integrate
 from nsode_jax.expressions.coupled import SystemConfig, skeleton_of
 from nsode_jax.expressions.operators import OPERATORS
+from nsode_jax.system.workers import Workers
 
 SMOKE = from_config_dict(smoke.get_config())
 GENERATION = dataclasses.replace(SMOKE.generation, num_skeletons=300)
@@ -110,6 +110,27 @@ def test_only_the_first_skeletons_are_used(config):
     rows = [(b["low"][i], b["fraction"][i]) for b in batches for i in range(8)]
     drawn = {Vocabulary().decode(*row).skeleton.key for row in rows}
     assert drawn <= set(first.keys) and len(drawn) >= 2
+
+
+def test_what_is_drawn_from_is_said(config):
+    bank = SkeletonBank.load(config.bank)
+    said = OnlineBatches(config, 0).source
+    few = len(skeletons_of(bank, config))
+    assert said == f"{few} of the first 300 skeletons of the bank {config.bank}"
+    laws = dataclasses.replace(
+        config.generation,
+        fresh_law_share=0.5,
+        prior=dataclasses.replace(GENERATION.prior, max_operators=2, size_weights=()),
+    )
+    beside_laws = dataclasses.replace(config, generation=laws)
+    fewer = len(skeletons_of(bank, beside_laws))
+    assert 0 < fewer < few
+    said = OnlineBatches(beside_laws, 0).source
+    assert said.startswith(f"{fewer} of the first 300 skeletons")
+    assert said.endswith(", 50% of the examples from fresh laws")
+    assert OnlineBatches(dataclasses.replace(beside_laws, bank=""), 0).source.startswith(
+        "the prior,"
+    )
 
 
 def test_copies_of_a_solution_are_observed_differently(config):

@@ -127,7 +127,7 @@ class SimulatedRun:
         patch(TrainingCheckpoints, "save", passing(self.SAVING, lambda *_: None))
         c = self._config
         training = dataclasses.replace(c.training, steps=12, **changes)
-        loop.train(c.generation, c.corruption, c.model, training, self._workdir)
+        loop.train(dataclasses.replace(c, training=training), self._workdir)
         text = (self._workdir / "metrics.jsonl").read_text()
         rows = [json.loads(line) for line in text.splitlines()]
         return {row["step"]: row for row in rows if row["kind"] == "train"}

@@ -10,13 +10,17 @@ import sys
 import time
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 from nsode_jax.configs import small
 
 from nsode_jax.config import from_config_dict
+from nsode_jax.modeling.checkpoints import TrainingCheckpoints
 from nsode_jax.modeling.pretrained import load_pretrained
+from nsode_jax.modeling.transformer import Model
 from nsode_jax.training import loop
+from nsode_jax.training.step import init_state
 
 pytestmark = pytest.mark.devices
 
@@ -138,7 +142,7 @@ def test_a_trunk_is_killed_goes_on_and_is_branched_off(
     # All steps are those of a run that nothing has disturbed.
     c, changes = smoke_config, {**SETTINGS, "steps": 14, "save_every": 100}
     training = dataclasses.replace(c.training, init_from=str(smoke_run[0] / "weights"), **changes)
-    loop.train(c.generation, c.corruption, c.model, training, tmp_path / "undisturbed")
+    loop.train(dataclasses.replace(c, training=training), tmp_path / "undisturbed")
     undisturbed = losses(tmp_path / "undisturbed")
     assert len(undisturbed) == 14
     assert {step: found[step] for step in undisturbed} == undisturbed
@@ -158,8 +162,31 @@ def test_a_trunk_is_killed_goes_on_and_is_branched_off(
     assert load_pretrained(branch / "weights")[3]["validation"]["loss"] > 0
     assert f"decay in {branch}: not running, step {stopped + 4}" in background("status")
 
-    background("keep", str(tmp_path / "kept"))
-    assert load_pretrained(tmp_path / "kept")[3] == load_pretrained(background.run / "weights")[3]
+    # What is kept is the newest, not the best, and as it is: a run that starts there and one
+    # that goes on from the checkpoint have the same parameters.
+    assert f"the weights of step {stopped:,} of" in background("keep", str(tmp_path / "kept"))
+    _, kept, _, card = load_pretrained(tmp_path / "kept")
+    assert card["samples_seen"] == seen - 8 * 4
+    newest = TrainingCheckpoints(background.run / "checkpoints", read_only=True)
+    state = newest.state(init_state(Model(c.model), training))
+    jax.tree.map(np.testing.assert_array_equal, kept, state.inference_params)
+
+
+def test_a_branch_that_has_not_saved_begins_anew_where_the_trunk_is(background):
+    """Its trunk may have gone on beyond the step at which the branch was to end."""
+
+    def steps(*arguments: str) -> int:
+        said = background("decay", *arguments, DRY_RUN="1")
+        return int(re.search(r"--config.training.steps=(\d+)", said).group(1))
+
+    (background.run / "checkpoints" / "100").mkdir(parents=True)
+    assert steps("5") == 105
+    (background.run / "checkpoints" / "3000").mkdir()
+    assert steps("7") == 3007
+    # With a checkpoint of its own it goes on to the end that it has begun for.
+    (background.run / "decay" / "checkpoints" / "3002").mkdir(parents=True)
+    (background.run / "checkpoints" / "4000").mkdir()
+    assert steps() == steps("7") == 3007
 
 
 def test_why_it_ended_is_in_the_line(background, tmp_path):
@@ -189,7 +216,7 @@ def test_its_command_has_the_lowest_priority(background):
         (["grow"], {}, "unknown argument grow"),
         (["decay", "5"], {}, "there is no checkpoint in"),
         (["keep"], {}, "keep needs a folder"),
-        (["keep", "somewhere"], {}, "there are no weights in"),
+        (["keep", "somewhere"], {}, "there is no checkpoint in"),
         ([], {"PYTHON": "/no/such/python"}, "there is no /no/such/python"),
     ],
 )

@@ -15,12 +15,12 @@ from workdirs import losses, rows
 from nsode_jax.config import defaults, from_config_dict, load
 from nsode_jax.data.bank import SkeletonBank
 from nsode_jax.data.vocabulary import Vocabulary
-from nsode_jax.data.workers import Workers
 from nsode_jax.decoding.propose import Proposer
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.modeling.checkpoints import TrainingCheckpoints
 from nsode_jax.modeling.pretrained import WeightsError, export, load_pretrained
 from nsode_jax.modeling.transformer import Model
+from nsode_jax.system.workers import Workers
 from nsode_jax.training import loop
 from nsode_jax.training.logging import RunLogger
 from nsode_jax.training.run_config import ModelChanged, TrainingChanged
@@ -39,7 +39,8 @@ def train(smoke_config):
     def run(workdir: Path, model=None, **changes) -> dict[str, float]:
         c = smoke_config
         training = dataclasses.replace(c.training, **{"log_every": 1, **changes})
-        return loop.train(c.generation, c.corruption, model or c.model, training, workdir)
+        config = dataclasses.replace(c, model=model or c.model, training=training)
+        return loop.train(config, workdir).validation
 
     return run
 
@@ -138,6 +139,11 @@ def test_a_branch_goes_on_from_another_run(smoke_run, train, tmp_path, capsys):
     assert train(tmp_path / "branch", branch_from=str(trunk)) == validation
     with pytest.raises(ValueError, match="branch_from: .* has no checkpoint"):
         train(tmp_path / "other", branch_from=str(tmp_path / "nothing"))
+
+
+def test_a_branch_that_would_do_nothing_is_refused(smoke_run, train, tmp_path):
+    with pytest.raises(ValueError, match="is at step 30 already.*training.steps 30"):
+        train(tmp_path, branch_from=str(smoke_run[0]))
 
 
 def test_a_run_starts_from_exported_weights(smoke_run, train, tmp_path):

@@ -27,10 +27,10 @@ from nsode_jax.data.examples import Example, corrupted_example, points_to_words
 from nsode_jax.data.generate import GenerationConfig, draw_records, settings, stream
 from nsode_jax.data.skeletons import draw_fresh
 from nsode_jax.data.vocabulary import Vocabulary
-from nsode_jax.data.workers import Workers
 from nsode_jax.dynamics.corrupt import CorruptionConfig
 from nsode_jax.expressions.coupled import SystemSkeleton
 from nsode_jax.expressions.operators import OPERATORS
+from nsode_jax.system.workers import Workers
 
 _BATCHES_PER_CHUNK = 8
 _MAX_BARREN = 2000
@@ -61,6 +61,24 @@ class OnlineConfig:
     batch_size: int
     seed: int
     process: int = 0
+
+
+def skeletons_of(bank: SkeletonBank, config: OnlineConfig) -> list[tuple[str, int]]:
+    """The skeletons that examples are drawn from, and how many sets of constants each gets.
+
+    Of the first `generation.num_skeletons` of the bank these are those of the split whose
+    targets have room. Where a share of the equations are fresh laws, the bank stands for the
+    trees of the prior beside them: skeletons of more than `prior.max_operators` operators, of
+    which a bank of another prior may hold half its skeletons, are left out.
+    """
+    generation = config.generation
+    work = bank.first(generation.num_skeletons).work(generation, config.split)
+    most = generation.prior.max_operators if generation.fresh_law_share else math.inf
+    return [
+        (key, sets)
+        for key, sets in work
+        if key.count(" ") + 1 < config.form.max_length and _operators(key) <= most
+    ]
 
 
 class OnlineBatches(Iterator[Example]):
@@ -98,6 +116,12 @@ class OnlineBatches(Iterator[Example]):
     def fingerprint(self) -> str:
         """Of all that decides the examples, but for the seed, the batch size and the process."""
         return _Drawer.of(self._config).fingerprint
+
+    @property
+    def source(self) -> str:
+        """What skeletons the examples have, in words."""
+        drawer, share = _Drawer.of(self._config), self._config.generation.fresh_law_share
+        return drawer.source + (f", {share:.0%} of the examples from fresh laws" if share else "")
 
     def get_state(self) -> dict[str, Any]:
         """The position, as plain JSON; the same for all processes of a run."""
@@ -148,28 +172,26 @@ class _Drawer:
         alike = dataclasses.replace(config, process=0, batch_size=0, seed=0)
         everything = f"{alike} {bank.sha256 if bank else ''}"
         self.fingerprint = hashlib.sha256(f"{everything}{system}".encode()).hexdigest()[:16]
-        self._keys, self._ends = self._bank_work(bank) if bank else ([], [])
+        self._keys, self._ends, self.source = [], [], "the prior"
+        if bank:
+            self._use(bank)
 
-    def _bank_work(self, bank: SkeletonBank) -> tuple[list[str], list[int]]:
-        """The keys of the bank to be used, and the ends of their shares in all draws."""
+    def _use(self, bank: SkeletonBank) -> None:
+        """Takes its skeletons from a bank."""
         config, generation = self._config, self._config.generation
         if bank.settings.get("system") != settings(generation).get("system"):
             raise ValueError(
                 f"the bank {config.bank} is one of other systems than generation.system: draw "
                 "one by nsode_jax.generate --bank, or train without a bank, on 'online:'"
             )
-        work = [
-            (key, sets)
-            for key, sets in bank.first(generation.num_skeletons).work(generation, config.split)
-            if key.count(" ") + 1 < config.form.max_length
-            and not (
-                generation.fresh_law_share and _operators(key) > generation.prior.max_operators
-            )
-        ]
+        work = skeletons_of(bank, config)
         if not work:
             raise ValueError(f"the bank {config.bank} has no skeleton for {config.split}")
         # A skeleton is drawn as often as it would get constants in a stored data set.
-        return [key for key, _ in work], list(itertools.accumulate(sets for _, sets in work))
+        self._keys = [key for key, _ in work]
+        self._ends = list(itertools.accumulate(sets for _, sets in work))
+        of = min(len(bank.keys), generation.num_skeletons)
+        self.source = f"{len(work):,} of the first {of:,} skeletons of the bank {config.bank}"
 
     def chunk(self, number: int) -> list[Example]:
         config = self._config

@@ -1,9 +1,12 @@
-"""The settings of a training run."""
+"""The settings of a training run, and with those of its data and its model all of them."""
 
 from __future__ import annotations
 
 import dataclasses
 
+from nsode_jax.data.generate import GenerationConfig
+from nsode_jax.dynamics.corrupt import CorruptionConfig
+from nsode_jax.modeling.config import ModelConfig
 from nsode_jax.system.settings import require_at_least_1
 
 
@@ -126,3 +129,13 @@ class TrainingConfig:
         ):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """All that defines a run: its data, its model and its training."""
+
+    generation: GenerationConfig = GenerationConfig()
+    corruption: CorruptionConfig = CorruptionConfig()
+    model: ModelConfig = ModelConfig()
+    training: TrainingConfig = TrainingConfig()

@@ -17,12 +17,10 @@ import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
-from nsode_jax.data.encode import ExampleFormat
 from nsode_jax.data.examples import Example
-from nsode_jax.data.generate import GenerationConfig
 from nsode_jax.data.online import OnlineBatches, OnlineConfig
 from nsode_jax.data.vocabulary import Vocabulary
-from nsode_jax.dynamics.corrupt import CorruptionConfig
+from nsode_jax.training.config import Config
 from nsode_jax.training.like_length import LikeLength
 from nsode_jax.training.stream import Positioned, Stream
 
@@ -34,50 +32,33 @@ ONLINE = "online:"
 class Inputs:
     """The batches of a training run; as a context manager it ends its worker processes."""
 
-    def __init__(
-        self,
-        dataset: str,
-        generation: GenerationConfig,
-        corruption: CorruptionConfig,
-        form: ExampleFormat,
-        *,
-        data_dir: str,
-        batch_size: int,
-        workers: int,
-        length_multiple: int = 0,
-        process: int = 0,
-        processes: int = 1,
-    ):
+    def __init__(self, config: Config, process: int = 0, processes: int = 1):
         """
         Args:
-          dataset: a TFDS data set (`nsode/small`), or `online:` and a bank or nothing.
-          generation: what is drawn from a bank.
-          corruption: what is done to the clean solutions.
-          form: shapes of an example.
-          data_dir: folder of the TFDS data set.
-          batch_size: examples per batch of all processes together.
-          workers: worker processes that draw from a bank, threads that read a stored
-            data set; 0 draws in this process.
-          length_multiple: training batches are of like length and cut to a multiple of
-            so many positions, if one process trains; 0 leaves them.
+          config: what is drawn or read, in what form, and how it is made into batches.
           process: number of this process.
           processes: how many train together.
 
         Raises:
           ValueError: if the processes do not divide a batch.
         """
-        if batch_size % processes:
+        if config.training.batch_size % processes:
             raise ValueError(
-                f"{processes} processes do not divide a batch of {batch_size}; set "
+                f"{processes} processes do not divide a batch of {config.training.batch_size}; set "
                 "training.batch_size to a multiple"
             )
-        self._dataset, self._generation, self._corruption = dataset, generation, corruption
-        self._form, self._batch_size, self._workers = form, batch_size, workers
-        self._length_multiple = length_multiple
-        self._process, self._processes = process, processes
-        self._data_dir = str(Path(data_dir).expanduser())
+        self._config, self._process, self._processes = config, process, processes
         self._online: list[OnlineBatches] = []
         self._validation: dict[tuple[int, int], list[Example]] = {}
+
+    @property
+    def _is_online(self) -> bool:
+        return self._config.training.dataset.startswith(ONLINE)
+
+    @property
+    def source(self) -> str:
+        """What the examples are of, in words, once `training` has been called."""
+        return self._online[0].source if self._online else self._config.training.dataset
 
     def training(self, seed: int, first: int = 0) -> Stream:
         """Endless batches of the training split.
@@ -90,12 +71,13 @@ class Inputs:
           FileNotFoundError: if the data set or the bank is not there.
           ValueError: if it holds too little or is damaged.
         """
+        config = self._config.training
         data: dict[str, str | int] = {
-            "training.dataset": self._dataset,
+            "training.dataset": config.dataset,
             "training.seed": seed,
-            "training.batch_size": self._batch_size,
+            "training.batch_size": config.batch_size,
         }
-        if self._dataset.startswith(ONLINE):
+        if self._is_online:
             online = self._train_stream(seed)
             online.set_state({"next_batch": first})
             data["number of processes"] = self._processes
@@ -104,10 +86,10 @@ class Inputs:
         else:
             batches = iter(self._stored("train", seed, repeat=True))
             batches.set_state({"next_index": first})
-        if self._length_multiple:
+        if config.length_multiple:
             # Several processes must take steps of one shape: the longest.
             alone = self._processes == 1
-            multiple = self._length_multiple if alone else self._form.max_length
+            multiple = config.length_multiple if alone else self._config.model.max_length
             batches = LikeLength(batches, multiple)
         return Stream(batches, data)
 
@@ -116,7 +98,7 @@ class Inputs:
 
         From a bank they are drawn at the first call, by the workers of the training.
         """
-        if self._dataset.startswith(ONLINE):
+        if self._is_online:
             if (seed, batches) not in self._validation:
                 training = self._online[-1] if self._online else self._train_stream(seed)
                 config = self._fresh("validation", seed)
@@ -136,17 +118,19 @@ class Inputs:
         self.close()
 
     def _train_stream(self, seed: int) -> OnlineBatches:
-        self._online.append(OnlineBatches(self._fresh("train", seed), self._workers))
+        workers = self._config.training.data_workers
+        self._online.append(OnlineBatches(self._fresh("train", seed), workers))
         return self._online[-1]
 
     def _fresh(self, split: str, seed: int) -> OnlineConfig:
+        config = self._config
         return OnlineConfig(
-            self._dataset.removeprefix(ONLINE),
-            self._generation,
-            self._corruption,
-            self._form,
+            config.training.dataset.removeprefix(ONLINE),
+            config.generation,
+            config.corruption,
+            config.model.example_format,
             split,
-            self._batch_size // self._processes,
+            config.training.batch_size // self._processes,
             seed,
             self._process,
         )
@@ -156,15 +140,16 @@ class Inputs:
         from nsode_jax.data.pipeline import batches
         from nsode_jax.data.records import open_split
 
+        config, training = self._config, self._config.training
         return batches(
-            open_split(self._dataset, split, self._data_dir),
-            self._form,
-            self._corruption,
-            batch_size=self._batch_size,
+            open_split(training.dataset, split, str(Path(training.data_dir).expanduser())),
+            config.model.example_format,
+            config.corruption,
+            batch_size=training.batch_size,
             seed=seed,
             repeat=repeat,
-            threads=max(self._workers, 1),
+            threads=max(training.data_workers, 1),
             process=self._process,
             processes=self._processes,
-            vocabulary=Vocabulary.of(self._generation.system),
+            vocabulary=Vocabulary.of(config.generation.system),
         )

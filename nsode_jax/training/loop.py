@@ -6,17 +6,14 @@ import contextlib
 import enum
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 
-from nsode_jax.data.generate import GenerationConfig
 from nsode_jax.data.vocabulary import Vocabulary
-from nsode_jax.dynamics.corrupt import CorruptionConfig
 from nsode_jax.modeling.checkpoints import TrainingCheckpoints
-from nsode_jax.modeling.config import ModelConfig
 from nsode_jax.modeling.transformer import Model
-from nsode_jax.training.config import TrainingConfig
+from nsode_jax.training.config import Config, TrainingConfig
 from nsode_jax.training.inputs import Inputs
 from nsode_jax.training.interrupt import Interrupt
 from nsode_jax.training.monitor import Monitor
@@ -44,24 +41,7 @@ class End(NamedTuple):
     validation: dict[str, float]
 
 
-def train(
-    generation: GenerationConfig,
-    corruption: CorruptionConfig,
-    model_config: ModelConfig,
-    config: TrainingConfig,
-    workdir: str | Path,
-) -> dict[str, float]:
-    """As `train_to_end`, for those who only want the last validation metrics."""
-    return train_to_end(generation, corruption, model_config, config, workdir).validation
-
-
-def train_to_end(
-    generation: GenerationConfig,
-    corruption: CorruptionConfig,
-    model_config: ModelConfig,
-    config: TrainingConfig,
-    workdir: str | Path,
-) -> End:
+def train(config: Config, workdir: str | Path) -> End:
     """Trains to one of the ends below, going on from the workdir's newest checkpoint.
 
     It ends after `steps`, after `max_seconds`, after `patience` validations without
@@ -69,10 +49,7 @@ def train_to_end(
     or SIGINT comes.
 
     Args:
-      generation: what is drawn, where the data set is a bank.
-      corruption: what is done to the clean solutions.
-      model_config: of the model.
-      config: of the training.
+      config: all that defines the run.
       workdir: for the config, checkpoints, metrics and, in `weights/`, the exported
         weights of the best validation; on a disk that all processes share.
 
@@ -85,36 +62,34 @@ def train_to_end(
         model.
       TrainingChanged: if the checkpoints, or the run to branch off from, are those of
         another optimizer.
+      ValueError: if the config asks for what cannot be done here, which is said.
       FloatingPointError: after `max_skipped` skipped steps in a row; the last good
         state is in a checkpoint.
     """
     started, workdir = time.monotonic(), Path(workdir)
     workdir.mkdir(parents=True, exist_ok=True)
-    _check_batch_size(config)
-    sections = {
-        "generation": generation,
-        "corruption": corruption,
-        "model": model_config,
-        "training": config,
-    }
-    model = Model(model_config)
+    training = config.training
+    _check_batch_size(training)
+    model = Model(config.model)
     with contextlib.ExitStack() as stack:
         interrupt = stack.enter_context(Interrupt())
-        inputs = stack.enter_context(_inputs(sections))
-        checkpoints = TrainingCheckpoints(workdir / "checkpoints", config.keep_last)
+        inputs = stack.enter_context(Inputs(config, jax.process_index(), jax.process_count()))
+        checkpoints = TrainingCheckpoints(workdir / "checkpoints", training.keep_last)
         stack.callback(checkpoints.close)
-        run = Run.begin(sections, workdir, model, inputs, checkpoints)
-        if config.validation_batches:
+        run = Run.begin(config, workdir, model, inputs, checkpoints)
+        if jax.process_index() == 0:
+            print(f"examples are drawn from {inputs.source}", flush=True)
+        if training.validation_batches:
             # What cannot be validated is refused here, not after hours.
-            inputs.validation(config.seed, config.validation_batches)
-        monitor = Monitor(workdir, config, model_config, run.step, run.record.samples_before)
+            inputs.validation(training.seed, training.validation_batches)
+        monitor = Monitor(workdir, training, config.model, run.step, run.record.samples_before)
         stack.callback(monitor.close)
         loop = _Loop(run, inputs, monitor, interrupt, started)
         stop = loop.to_its_end()
 
     if stop is Stop.SKIPPED:
         raise FloatingPointError(
-            f"the loss or its gradient was not finite, or too large, in {config.max_skipped} "
+            f"the loss or its gradient was not finite, or too large, in {training.max_skipped} "
             f"steps in a row; step {run.step} is saved with the last good parameters; lower "
             "training.learning_rate"
         )
@@ -133,22 +108,6 @@ def _check_batch_size(config: TrainingConfig) -> None:
         )
 
 
-def _inputs(sections: dict[str, Any]) -> Inputs:
-    config: TrainingConfig = sections["training"]
-    return Inputs(
-        config.dataset,
-        sections["generation"],
-        sections["corruption"],
-        sections["model"].example_format,
-        data_dir=config.data_dir,
-        batch_size=config.batch_size,
-        workers=config.data_workers,
-        length_multiple=config.length_multiple,
-        process=jax.process_index(),
-        processes=jax.process_count(),
-    )
-
-
 class _Unread(NamedTuple):
     """A step that has been dispatched, whose metrics have not been read."""
 
@@ -165,12 +124,12 @@ class _Loop:
     ):
         self.run, self.inputs, self.monitor = run, inputs, monitor
         self.interrupt, self.started = interrupt, started
-        vocabulary = Vocabulary.of(run.sections["generation"].system)
-        self.train_step = make_train_step(run.model, run.config, vocabulary)
+        vocabulary = Vocabulary.of(run.config.generation.system)
+        self.train_step = make_train_step(run.model, run.config.training, vocabulary)
         self.validation_step = make_validation_step(run.model, vocabulary)
 
     def to_its_end(self) -> Stop:
-        run, config = self.run, self.run.config
+        run, config = self.run, self.run.config.training
         stop, unread = self._finished(), None
         while not stop:
             last, unread = unread, self._dispatch(unread)
@@ -206,26 +165,26 @@ class _Loop:
         """Waits for a step and reads its metrics. Returns whether to stop after it."""
         read = unreplicate(unread.metrics)
         self.monitor.stepped(unread.step, read, unread.length)
-        if read["skipped_in_a_row"] >= self.run.config.max_skipped:
+        if read["skipped_in_a_row"] >= self.run.config.training.max_skipped:
             return Stop.SKIPPED
         return Stop(int(read["wish"]))
 
     def _own_wish(self) -> Stop:
         if self.interrupt.asked:
             return Stop.SIGNAL
-        limit = self.run.config.max_seconds
+        limit = self.run.config.training.max_seconds
         late = limit and time.monotonic() - self.started > limit
         return Stop.TIME if late else Stop.NO
 
     def _finished(self) -> Stop:
-        config = self.run.config
+        config = self.run.config.training
         if config.patience and self.run.record.best.since >= config.patience:
             return Stop.STALE
         return Stop.DONE if self.run.step >= config.steps else Stop.NO
 
     def _pause(self, stop: Stop, validates: bool, saves: bool) -> Stop:
         """Validation and a checkpoint, where they are due. Returns whether to stop."""
-        run, config = self.run, self.run.config
+        run, config = self.run, self.run.config.training
         paused, best = time.perf_counter(), False
         if validates or (config.validation_batches and stop in (Stop.DONE, Stop.TIME)):
             some = self.inputs.validation(config.seed, config.validation_batches)
@@ -240,11 +199,11 @@ class _Loop:
 
     def farewell(self, stop: Stop) -> str:
         """Why it ended, and its best validation, in one line."""
-        run = self.run
+        run, patience = self.run, self.run.config.training.patience
         reason = {
             Stop.DONE: f"done: {run.step} steps",
             Stop.TIME: f"time is up: {run.step} steps",
-            Stop.STALE: f"stopped early: {run.config.patience} validations without improvement",
+            Stop.STALE: f"stopped early: {patience} validations without improvement",
             Stop.SIGNAL: (
                 f"{self.interrupt.asked or 'signal'}: saved step {run.step}; "
                 "the same command goes on"

@@ -19,7 +19,7 @@ from nsode_jax.modeling.checkpoints import TrainingCheckpoints
 from nsode_jax.modeling.config import ModelConfig
 from nsode_jax.modeling.pretrained import export
 from nsode_jax.modeling.transformer import Model, Params
-from nsode_jax.training.config import TrainingConfig
+from nsode_jax.training.config import Config, TrainingConfig
 from nsode_jax.training.inputs import Inputs
 from nsode_jax.training.parallel import is_shared, replicate, unreplicate
 from nsode_jax.training.run_config import changes, pretrained_params, write_config
@@ -42,13 +42,18 @@ class RunRecord:
     validation: dict[str, float] = dataclasses.field(default_factory=dict)
     samples_before: int = 0
 
+    @classmethod
+    def of(cls, saved: Mapping[str, Any]) -> RunRecord:
+        """The record in what a checkpoint keeps beside the arrays."""
+        return cls(BestValidation(**saved["best"]), saved["validation"], saved["samples_before"])
+
 
 @dataclasses.dataclass
 class Run:
     """A run between two steps.
 
     Attributes:
-      sections: of the config: generation, corruption, model, training.
+      config: all that defines it.
       workdir: for the config, checkpoints and, in `weights/`, the exported weights of the best
         validation.
       model: what is trained.
@@ -59,7 +64,7 @@ class Run:
       record: what else is known of it.
     """
 
-    sections: Mapping[str, Any]
+    config: Config
     workdir: Path
     model: Model
     data: Stream
@@ -71,7 +76,7 @@ class Run:
     @classmethod
     def begin(
         cls,
-        sections: Mapping[str, Any],
+        config: Config,
         workdir: Path,
         model: Model,
         inputs: Inputs,
@@ -89,25 +94,22 @@ class Run:
                 f"the processes do not share the workdir {workdir}: all need the same folder on "
                 "a disk that all of them reach"
             )
-        begun = _begin(checkpoints, sections, model, inputs, workdir)
+        begun = _begin(checkpoints, config, model, inputs, workdir)
         if jax.process_index() == 0:
-            write_config(workdir, sections)
+            write_config(workdir, config)
         state = replicate(begun.state)
         data, step, record = begun.data, begun.step, begun.record
-        return cls(sections, workdir, model, data, checkpoints, step, state, record)
-
-    @property
-    def config(self) -> TrainingConfig:
-        return self.sections["training"]
+        return cls(config, workdir, model, data, checkpoints, step, state, record)
 
     def save(self, best: bool) -> None:
         """Saves a checkpoint, and exports the weights if they are the best."""
         on_host = unreplicate(self.state)
-        if jax.process_index() == 0 and (best or not self.config.validation_batches):
+        if jax.process_index() == 0 and (best or not self.config.training.validation_batches):
             # Before the checkpoint that says so: a run killed between the two does it again.
-            vocabulary = Vocabulary.of(self.sections["generation"].system)
-            weights = on_host.inference_params, self.sections["model"], vocabulary
-            _export(self.workdir / "weights", *weights, self._card())
+            vocabulary = Vocabulary.of(self.config.generation.system)
+            weights = on_host.inference_params, self.config.model, vocabulary
+            about = card(self.config.training, self.record, self.step)
+            _export(self.workdir / "weights", *weights, about)
         kept = {
             **dataclasses.asdict(self.record),
             "position": self.data.get_state(),
@@ -115,13 +117,15 @@ class Run:
         }
         self.checkpoints.save(self.step, on_host, kept, best_step=self.record.best.step)
 
-    def _card(self) -> dict[str, Any]:
-        return {
-            "dataset": self.config.dataset,
-            "init_from": self.config.init_from,
-            "samples_seen": self.record.samples_before + self.step * self.config.batch_size,
-            "validation": self.record.validation,
-        }
+
+def card(config: TrainingConfig, record: RunRecord, step: int) -> dict[str, Any]:
+    """What is known of the weights of a step: the model card."""
+    return {
+        "dataset": config.dataset,
+        "init_from": config.init_from,
+        "samples_seen": record.samples_before + step * config.batch_size,
+        "validation": record.validation,
+    }
 
 
 class _Begun(NamedTuple):
@@ -135,67 +139,75 @@ class _Begun(NamedTuple):
 
 def _begin(
     checkpoints: TrainingCheckpoints,
-    sections: Mapping[str, Any],
+    config: Config,
     model: Model,
     inputs: Inputs,
     workdir: Path,
 ) -> _Begun:
     """From the newest checkpoint if there is one, from another run, from weights, or afresh."""
-    config: TrainingConfig = sections["training"]
+    training = config.training
     if checkpoints.latest_step() is not None:
-        return _go_on(checkpoints, sections, model, inputs, workdir)
-    if config.branch_from:
-        trunk = Path(config.branch_from)
+        return _go_on(checkpoints, config, model, inputs, workdir)
+    if training.branch_from:
+        trunk = Path(training.branch_from)
         others = TrainingCheckpoints(trunk / "checkpoints", read_only=True)
         with contextlib.closing(others):
             if others.latest_step() is None:
                 raise ValueError(f"branch_from: {trunk} has no checkpoint")
-            begun = _go_on(others, sections, model, inputs, trunk)
+            begun = _go_on(others, config, model, inputs, trunk)
+        if begun.step >= training.steps:
+            raise ValueError(
+                f"branch_from: {trunk} is at step {begun.step} already, so a branch of it to "
+                f"training.steps {training.steps} would do nothing; raise that"
+            )
         begun.record.best = BestValidation()
         return begun
     record, params = RunRecord(), None
-    if config.init_from:
-        vocabulary = Vocabulary.of(sections["generation"].system)
-        params, card = pretrained_params(config.init_from, model.config, vocabulary)
-        record.samples_before = int(card.get("samples_seen", 0))
+    if training.init_from:
+        vocabulary = Vocabulary.of(config.generation.system)
+        params, known = pretrained_params(training.init_from, model.config, vocabulary)
+        record.samples_before = int(known.get("samples_seen", 0))
         if jax.process_index() == 0:
-            print(f"starts from the weights {config.init_from}", flush=True)
+            print(f"starts from the weights {training.init_from}", flush=True)
     # The data behind those that the weights have seen, if they were trained as this run is.
-    data = inputs.training(config.seed, record.samples_before // config.batch_size)
-    return _Begun(0, init_state(model, config, params), data, record)
+    data = inputs.training(training.seed, record.samples_before // training.batch_size)
+    return _Begun(0, init_state(model, training, params), data, record)
 
 
 def _go_on(
     checkpoints: TrainingCheckpoints,
-    sections: Mapping[str, Any],
+    config: Config,
     model: Model,
     inputs: Inputs,
     workdir: Path,
 ) -> _Begun:
     """From the newest checkpoint of a run in a workdir."""
-    config: TrainingConfig = sections["training"]
-    changed = changes(workdir, sections)
-    saved = checkpoints.record()
-    # As it was saved; then with or without an average, as the config says now.
-    as_saved = dataclasses.replace(config, ema_decay=0.5 if saved["has_average"] else 0.0)
-    shapes = jax.eval_shape(functools.partial(init_state, model, as_saved))
-    state = checkpoints.state(jax.tree.map(lambda s: np.empty(s.shape, s.dtype), shapes))
-    if not config.ema_decay:
+    training, changed = config.training, changes(workdir, config)
+    step, state, saved = restored(checkpoints, model, training)
+    if not training.ema_decay:
         state = dataclasses.replace(state, average=None)
     elif state.average is None:
         state = dataclasses.replace(state, average=state.params)
-    if state.skipped_in_a_row >= config.max_skipped:  # Another try.
+    if state.skipped_in_a_row >= training.max_skipped:  # Another try.
         state = dataclasses.replace(state, skipped_in_a_row=0 * state.skipped_in_a_row)
-    data, step = inputs.training(config.seed), checkpoints.steps()[-1]
+    data = inputs.training(training.seed)
     data.set_state(saved["position"])
     if jax.process_index() == 0:
         print(f"resumed from step {step}", flush=True)
         if changed:
             print(f"changed since then: {'; '.join(changed)}", flush=True)
-    record = RunRecord(
-        BestValidation(**saved["best"]), saved["validation"], saved["samples_before"]
-    )
-    return _Begun(step, state, data, record)
+    return _Begun(step, state, data, RunRecord.of(saved))
+
+
+def restored(
+    checkpoints: TrainingCheckpoints, model: Model, config: TrainingConfig
+) -> tuple[int, TrainState, dict[str, Any]]:
+    """The newest checkpoint: its step, the state on the host as it was saved, what was kept."""
+    saved = checkpoints.record()
+    as_saved = dataclasses.replace(config, ema_decay=0.5 if saved["has_average"] else 0.0)
+    shapes = jax.eval_shape(functools.partial(init_state, model, as_saved))
+    state = checkpoints.state(jax.tree.map(lambda s: np.empty(s.shape, s.dtype), shapes))
+    return checkpoints.steps()[-1], state, saved
 
 
 def _export(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from nsode_jax.modeling.config import ModelConfig
 from nsode_jax.modeling.pretrained import load_pretrained
 from nsode_jax.modeling.transformer import Params
 from nsode_jax.system.files import write_atomically
-from nsode_jax.training.config import TrainingConfig
+from nsode_jax.training.config import Config, TrainingConfig
 
 _FILE = "config.json"
 _SAME_MODEL = ("remat",)
@@ -31,13 +30,34 @@ class TrainingChanged(ValueError):
     """What the checkpoints hold is not what the training needs."""
 
 
-def write_config(workdir: Path, sections: Mapping[str, Any]) -> None:
-    """Writes dataclasses by section name to `config.json`."""
-    text = json.dumps({k: dataclasses.asdict(v) for k, v in sections.items()}, indent=2)
+def write_config(workdir: Path, config: Config) -> None:
+    """Writes the config to `config.json`, by sections."""
+    text = json.dumps(dataclasses.asdict(config), indent=2)
     write_atomically(workdir / _FILE, f"{text}\n".encode())
 
 
-def changes(workdir: Path, sections: Mapping[str, Any]) -> list[str]:
+def read_config(workdir: Path) -> dict[str, Any]:
+    """The config that the run in the workdir was started with, by sections, as plain JSON.
+
+    Fields that are newer than the run have their defaults.
+
+    Raises:
+      ModelChanged: if there is none, or one that is none of ours.
+    """
+    try:
+        before = json.loads((workdir / _FILE).read_text())
+        before["model"] = dataclasses.asdict(ModelConfig(**before["model"]))
+        before["training"] = dataclasses.asdict(TrainingConfig(**before["training"]))
+        before["generation"].setdefault("system", dataclasses.asdict(SCALAR))
+    except (OSError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ModelChanged(
+            f"{workdir} has checkpoints but no readable {_FILE}, so nobody knows of which model; "
+            "choose a new workdir"
+        ) from error
+    return before
+
+
+def changes(workdir: Path, config: Config) -> list[str]:
     """What differs from the config that the run in the workdir was started with.
 
     Returns:
@@ -47,21 +67,10 @@ def changes(workdir: Path, sections: Mapping[str, Any]) -> list[str]:
       ModelChanged: if the model differs, naming the field, or nobody knows.
       TrainingChanged: if the checkpoints do not fit the training, naming the field.
     """
-    try:
-        before = json.loads((workdir / _FILE).read_text())
-        # Fields that are newer than the run had their defaults.
-        before["model"] = dataclasses.asdict(ModelConfig(**before["model"]))
-        before["training"] = dataclasses.asdict(TrainingConfig(**before["training"]))
-        before["generation"].setdefault("system", dataclasses.asdict(SCALAR))
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        raise ModelChanged(
-            f"{workdir} has checkpoints but no readable {_FILE}, so nobody knows of which model; "
-            "choose a new workdir"
-        ) from error
     texts = []
     # Through JSON, so that tuples compare equal to lists.
-    now = json.loads(json.dumps({k: dataclasses.asdict(v) for k, v in sections.items()}))
-    for name, old, new in _differences(before, now, ""):
+    now = json.loads(json.dumps(dataclasses.asdict(config)))
+    for name, old, new in _differences(read_config(workdir), now, ""):
         section, _, field = name.partition(".")
         message = f"{name} is {new!r}, but the run in {workdir} has {old!r}; "
         if section == "model" and field not in _SAME_MODEL:
