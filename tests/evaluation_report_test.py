@@ -224,6 +224,30 @@ def test_resolution_and_limits_are_stated(written):
     assert "1 of the 26 laws cannot be written with our operators" in text
 
 
+def test_a_table_holds_what_was_measured_and_says_why_cells_are_empty(written):
+    text = (written[1] / "report.md").read_text(encoding="utf-8")
+    first, second = (rows(written[1] / "report.md", h) for h in ("Results beside", "All test sets"))
+    # Operon has results on corrupted data only, which stand in neither of the two.
+    for table in (first, second):
+        assert not any("Operon" in name for name in table[0])
+        for column in zip(*table[1:]):
+            assert set(column) != {"-"}
+    below = text[text.index("## Results beside") : text.index("## All test sets")]
+    assert "Not run: NSODE + refine on iv-163; SINDy on iv-163; GPLearn on textbook." in below
+    assert "1 in skeletons" not in below and "0.61 in iv-163, 8.3 in textbook" in below
+    # Nothing was measured on iv, whose row holds the paper's numbers: it has a resolution.
+    assert "0.017 in iv, 0.037 in constants" in text
+
+
+def test_without_gaps_nothing_is_said_of_them(tmp_path):
+    for name in ("iv-163", "textbook"):
+        write(tmp_path, "nsode", solved("nsode", [1] * 12, Data(name)), Data(name))
+    write_report(tmp_path, tmp_path / "out")
+    text = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    below = text[text.index("## Results beside") : text.index("## All test sets")]
+    assert "Not run" not in below and "Not run: NSODE on iv, constants" in text
+
+
 def test_wilson():
     assert wilson(0, 12) == pytest.approx((0.0, 0.24249), abs=1e-5)
     assert wilson(12, 12) == pytest.approx((0.75751, 1.0), abs=1e-5)

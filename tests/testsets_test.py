@@ -4,6 +4,7 @@ import collections
 import functools
 import importlib.resources
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,9 +13,12 @@ from conditioning import value_and_error_bound
 from configs import small
 from nsode_jax.config import from_config_dict
 from nsode_jax.data.bank import SkeletonBank
+from nsode_jax.data.online import OnlineConfig, skeletons_of
 from nsode_jax.data.reserved_skeletons import held_out_keys, is_held_out, known_keys
+from nsode_jax.evaluation import draw_testsets
 from nsode_jax.evaluation.draw_testsets import TRAINING_SKELETONS, reserved_keys
 from nsode_jax.evaluation.testsets import (
+    NOT_DRAWN,
     TEST_SETS,
     NumericLaw,
     classic,
@@ -25,6 +29,8 @@ from nsode_jax.evaluation.testsets import (
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import OPERATORS
+
+DOCS = Path(__file__).parent.parent / "docs"
 
 
 @functools.cache
@@ -85,6 +91,25 @@ def test_training_has_seen_what_is_presumed_known_and_nothing_held_out():
         law = problem.expression
         assert {law.skeleton.key, canonicalize(law).skeleton.key} & held
     assert not any(is_held_out(key) for key, _ in bank.work(config, "train"))
+
+
+def test_what_training_draws_from_the_bank_is_said():
+    """Of long skeletons less than the sets presume: in numbers that code and documents state."""
+    config = from_config_dict(small.get_config())
+    form = config.model.example_format
+    online = OnlineConfig("base", config.generation, config.corruption, form, "train", 8, seed=0)
+    drawn = {key for key, _ in skeletons_of(SkeletonBank.load("base"), online)}
+    unsigned = {key.replace("-c", "c") for key in drawn}
+    text = " ".join((draw_testsets.__doc__ or "").split())
+    for name, number in NOT_DRAWN.items():
+        laws = [problem.expression for problem in problems_of(name)]
+        keys = [
+            {law.skeleton.unsigned_key, canonicalize(law).skeleton.unsigned_key} for law in laws
+        ]
+        assert sum(map(unsigned.isdisjoint, keys)) == number
+        assert f"{number} of {name}" in text
+    for said in (text, *((DOCS / name).read_text() for name in ("training.md", "data.md"))):
+        assert f"{len(drawn):,}" in said
 
 
 def test_samples_begin_their_sets_and_iv_163_is_of_iv():

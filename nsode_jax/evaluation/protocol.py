@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from nsode_jax.data.workers import usable_cores
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.evaluation.methods import (
     METHODS,
@@ -30,6 +29,7 @@ from nsode_jax.evaluation.metrics import METRICS, Score, evaluation_points, firs
 from nsode_jax.evaluation.testsets import Problem
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.results import prediction
+from nsode_jax.system.workers import usable_cores
 
 SHOWN = 10
 """So many candidates stand in a result, beside those that the ranks name."""

@@ -7,7 +7,6 @@ anything: they are escaped.
 
 from __future__ import annotations
 
-import collections
 import functools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,11 +14,11 @@ from pathlib import Path
 import nsode_jax
 from nsode_jax.data.bank import SkeletonBank
 from nsode_jax.data.statistics import Statistics
+from nsode_jax.evaluation.comparability import comparability
 from nsode_jax.evaluation.figures import draw_recovery, draw_top_k
 from nsode_jax.evaluation.markdown import Picture, bullets, escape, images, link, section
 from nsode_jax.evaluation.measures import (
     GENERALIZATION,
-    METRIC_NAMES,
     RECONSTRUCTION,
     RELATIVE_COMPLEXITY,
     Cell,
@@ -40,8 +39,6 @@ from nsode_jax.evaluation.published import (
     EARLIER_OPERON_COMPLEXITY,
     PAPER_PROBLEMS,
     SAMPLES,
-    Contradiction,
-    contradictions,
 )
 from nsode_jax.evaluation.results import (
     Data,
@@ -52,14 +49,15 @@ from nsode_jax.evaluation.results import (
 )
 from nsode_jax.evaluation.tables import (
     INTERRUPTED,
+    NOTHING,
     methods_with_results,
+    not_run,
     odebench_grid,
     results_table,
     write_csv,
 )
 from nsode_jax.evaluation.testsets import TEST_SETS
 from nsode_jax.expressions.expression import Skeleton
-from nsode_jax.results.formatting import listed
 
 __all__ = ["ReportError", "write_report"]
 
@@ -67,7 +65,6 @@ TABLE_1, TABLE_8, ODEBENCH = "table1.csv", "table8.csv", "odebench.csv"
 TOP_K, RECOVERY, STATISTICS = "topk.csv", "recovery_by_complexity.csv", "dataset_statistics.csv"
 
 _TABLE_1_SETS = ("iv-163", "textbook")
-_DRAWN_SETS = ("iv", "constants", "skeletons", "iv-163")
 _BANK = "base"
 
 
@@ -97,7 +94,7 @@ def write_report(results: str | Path, out: str | Path) -> list[Path]:
         _introduction(runs),
         _table_1(runs),
         _table_8(runs),
-        _limits(),
+        comparability(),
         _odebench(runs),
         _top_k(top_k_pictures),
         _recovery(recovery_pictures),
@@ -204,12 +201,14 @@ def _introduction(runs: Sequence[Run]) -> str:
 
 
 def _table_1(runs: Sequence[Run]) -> str:
+    shown = [Data(name) for name in _TABLE_1_SETS]
     return section(
         "Results beside the paper's (its Table 1)",
-        results_table(runs, [Data(name) for name in _TABLE_1_SETS]),
-        f"{_resolution(_TABLE_1_SETS)} Columns marked *paper* are the paper's own numbers, of any "
-        "of each method's candidates (k = 1536 for NSODE), on its machines; the seconds after the "
-        f"plus sign went into reading GPLearn's long formulas. Numbers in full: {link(TABLE_1)}.",
+        results_table(runs, shown),
+        f"{_resolution(shown)} Columns marked *paper* are the paper's own numbers, of any of each "
+        "method's candidates (k = 1536 for NSODE), on its machines; the seconds after the plus "
+        f"sign went into reading GPLearn's long formulas. Numbers in full: {link(TABLE_1)}.",
+        _dashes(runs, shown),
     )
 
 
@@ -224,60 +223,27 @@ def _table_8(runs: Sequence[Run]) -> str:
     return section(
         "All test sets (the paper's Table 8)",
         results_table(runs, shown),
-        f"{_resolution(tuple(TEST_SETS))} Corrupted data of odebench stand further below. "
+        f"{_resolution(shown)} Corrupted data of odebench stand further below. "
         f"Numbers in full: {link(TABLE_8)}.",
+        _dashes(runs, shown),
     )
 
 
-def _resolution(names: Sequence[str]) -> str:
-    points = (f"{100 / len(problems(name)):.1f} in {name}" for name in names)
+def _dashes(runs: Sequence[Run], shown: Sequence[Data]) -> str:
+    """Why cells of a table are empty; nothing if none is for want of a run."""
+    missing = not_run(runs, shown)
+    if not missing:
+        return ""
+    return (
+        f"A dash ({NOTHING}) is no zero: the paper prints no number there, or we have not run the "
+        f"method, as some need minutes for a problem. Not run: {'; '.join(missing)}."
+    )
+
+
+def _resolution(shown: Sequence[Data]) -> str:
+    names = dict.fromkeys(data.set for data in shown)
+    points = (f"{100 / len(problems(name)):.2g} in {name}" for name in names)
     return f"Resolution: one problem is, in percentage points, {', '.join(points)}."
-
-
-def _limits() -> str:
-    sizes = listed([f"{len(problems(name))} ({name})" for name in _DRAWN_SETS])
-    samples = listed([f"{sample} is a random sample of {of}" for sample, of in SAMPLES.items()])
-    missing = sum(problem.expression is None for problem in problems("classic"))
-    return section(
-        "How far the comparison with the paper goes",
-        bullets(
-            (
-                f"{listed(_DRAWN_SETS)} have the paper's sizes, {sizes}, and are drawn by its "
-                "rules, but they are other equations: of the paper's prior, those whose skeletons "
-                "the shipped training has seen (skeletons: has never seen). Short skeletons are "
-                "more often among these than long ones. The values of iv's constants are known "
-                "only to a network trained on `nsode/paper`.",
-                f"{samples}.",
-                f"iv-163 has at most {_most_per_complexity('iv-163')} problems of a complexity, "
-                "where the paper has at most 10: with our canonical forms iv holds too few long "
-                "formulas for that. iv-163-even is an older set, with up to "
-                f"{_most_per_complexity('iv-163-even')}, on which earlier results stand.",
-                "textbook has the paper's equations and initial values.",
-                "classic has the paper's functions; the paper does not print its initial values, "
-                f"so ours are others. {missing} of the {len(problems('classic'))} laws cannot be "
-                "written with our operators; it counts as a miss in skeleton.",
-                "odebench is not in the paper.",
-                "A problem without candidates, be it for an error or a time limit, is a miss.",
-                "Seconds are of different machines.",
-            )
-        ),
-        "Some cells of the paper contradict its definitions, so that no measurement can "
-        "reproduce them:",
-        bullets(map(_contradiction, contradictions())),
-    )
-
-
-def _most_per_complexity(name: str) -> int:
-    laws = (problem.expression for problem in problems(name))
-    return max(collections.Counter(law.complexity for law in laws if law is not None).values())
-
-
-def _contradiction(found: Contradiction) -> str:
-    metric = escape(METRIC_NAMES[found.metric])
-    where = f"{found.set}, {METHODS[found.method].title}: {metric} is {found.value:g}"
-    if found.part is None:
-        return f"{where}, which is no share of {PAPER_PROBLEMS[found.set]} problems"
-    return f"{where}, more than one of its parts, {escape(METRIC_NAMES[found.part])}"
 
 
 def _odebench(runs: Sequence[Run]) -> str:
@@ -297,7 +263,7 @@ def _odebench(runs: Sequence[Run]) -> str:
         "found from the corrupted trajectory of one initial value. Percentage of the problems "
         "with R² > 0.9 between the solution of the first candidate and the clean trajectory: "
         "from the same initial value (*reconstruction*) / from the other one "
-        "(*generalization*). A result without a solution is a miss.",
+        f"(*generalization*). A result without a solution is a miss; {NOTHING}: not run.",
         grid([*methods, *earlier], RECONSTRUCTION, GENERALIZATION),
         "Rows marked *earlier* were measured by us before, on two cores with one seed; the "
         "ceilings are told the true skeleton and fit only its constants. Seconds per problem "
@@ -306,7 +272,7 @@ def _odebench(runs: Sequence[Run]) -> str:
         "Skeleton recovered by the first candidate (percent) / its complexity as a multiple of "
         "the true law's (median over the problems with a candidate):",
         grid(methods, "skeleton", RELATIVE_COMPLEXITY),
-        f"{_resolution(['odebench'])} Numbers in full: {link(ODEBENCH)}.",
+        f"{_resolution([Data('odebench')])} Numbers in full: {link(ODEBENCH)}.",
     )
 
 

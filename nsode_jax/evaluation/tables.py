@@ -28,6 +28,7 @@ from nsode_jax.evaluation.published import (
     SECONDS,
 )
 from nsode_jax.evaluation.results import Data, Run
+from nsode_jax.results.formatting import listed
 
 NOTHING, INTERRUPTED = "-", "†"
 """Marks in Markdown: there is no number; it is over fewer problems than the set has."""
@@ -65,7 +66,7 @@ def results_table(runs: Sequence[Run], shown: Sequence[Data]) -> str:
     """The layout of the paper's Tables 1 and 8, in Markdown.
 
     Args:
-      runs: ours; each method with results has a column, the network's two.
+      runs: ours; each method with results on these data has a column, the network's two.
       shown: the data; each has a row per metric, and one that says how many problems.
     """
     columns = _columns(runs)
@@ -83,7 +84,21 @@ def results_table(runs: Sequence[Run], shown: Sequence[Data]) -> str:
             name = METRIC_NAMES.get(metric, "seconds per problem")
             row = [_cell_text(known.get((*_of(c, metric), metric))) for c in columns]
             rows.append(["", escape(name), *row])
-    return markdown_table(header, rows, words=2)
+    holding = [i for i in range(len(header)) if {row[i] for row in rows} != {NOTHING}]
+    return markdown_table(
+        [header[i] for i in holding], ([row[i] for i in holding] for row in rows), words=2
+    )
+
+
+def not_run(runs: Sequence[Run], shown: Sequence[Data]) -> list[str]:
+    """Texts like "Operon on skeletons", for each method with results on some of the data only."""
+    done = {(run.method, run.data) for run in runs if run.results}
+    texts = []
+    for method in METHODS:
+        missing = [data.title for data in shown if (method, data) not in done]
+        if 0 < len(missing) < len(shown):
+            texts.append(f"{METHODS[method].title} on {listed(missing)}")
+    return texts
 
 
 def _of(column: _Column, metric: str) -> _Column:

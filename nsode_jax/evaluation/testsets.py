@@ -1,8 +1,9 @@
 """Test sets: equations whose law is known, with initial values and time grids.
 
 `textbook` and `classic` are the paper's (section 3.1, appendix D). `iv`,
-`constants`, `skeletons` and `iv-163` are drawn by the paper's rules and committed
-(`draw_testsets`); `iv-500` and `constants-250` are random samples of two of them, for
+`constants`, `skeletons` and `iv-163` are drawn after the paper's and committed
+(`draw_testsets`; `NOT_DRAWN` says which problems training does not know from the shipped
+bank); `iv-500` and `constants-250` are random samples of two of them, for
 methods that take long. `iv-163-even` is an older draw of iv-163. `odebench` is the
 one-dimensional part of ODEBench (d'Ascoli et al. 2024).
 """
@@ -212,6 +213,10 @@ def _text(file_name: str) -> str:
     file = importlib.resources.files("nsode_jax.evaluation") / "data" / file_name
     return file.read_text(encoding="utf-8")
 
+
+NOT_DRAWN = {"iv": 480, "constants": 196, "iv-163": 45}
+"""So many problems have skeletons that configs/small.py does not draw from the bank: these are
+of more operators than its prior's trees. (When the sets were drawn it drew them.)"""
 
 TEST_SETS: dict[str, Callable[[], tuple[Problem, ...]]] = {
     "iv": _drawn("iv"),
