@@ -13,10 +13,10 @@ from nsode_jax.data import bank as bank_module
 from nsode_jax.data.bank import SkeletonBank
 from nsode_jax.data.generate import GenerationConfig, split_of
 from nsode_jax.data.reserved_skeletons import held_out_keys, is_held_out, known_keys
-from nsode_jax.data.workers import Workers
 from nsode_jax.evaluation.testsets import odebench, textbook
 from nsode_jax.expressions.constants import resample_constants
 from nsode_jax.expressions.expression import Skeleton
+from nsode_jax.system.workers import Workers
 
 CONFIG = dataclasses.replace(from_config_dict(smoke.get_config()).generation, num_skeletons=1500)
 
@@ -91,9 +91,9 @@ def test_damaged_files_are_refused(bank, tmp_path):
     header, body = text.split("\n", 1)
     other = json.dumps({**json.loads(header), "format": "another"})
     for damaged, message in [
-        (data[: len(data) // 2], "damaged or no skeleton bank"),
-        (b"no bank", "damaged or no skeleton bank"),
-        (gzip.compress(b"[1]\nmul c y\n"), "damaged or no skeleton bank"),
+        (data[: len(data) // 2], "damaged or no nsode_jax skeleton bank"),
+        (b"no bank", "damaged or no nsode_jax skeleton bank"),
+        (gzip.compress(b"[1]\nmul c y\n"), "damaged or no nsode_jax skeleton bank"),
         (gzip.compress(f"{other}\n{body}".encode()), "has the format 'another'"),
         (gzip.compress(text.replace("sin", "cos").encode()), "its checksum differs"),
     ]:

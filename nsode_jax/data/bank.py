@@ -13,8 +13,6 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
-import gzip
-import hashlib
 import importlib.resources
 import itertools
 import json
@@ -26,8 +24,9 @@ from nsode_jax.data.generate import GenerationConfig, settings, split_of
 from nsode_jax.data.progress import CountedProgress, uncounted
 from nsode_jax.data.reserved_skeletons import is_held_out, known_keys
 from nsode_jax.data.skeletons import draw_skeletons
-from nsode_jax.data.workers import Workers
 from nsode_jax.system.files import write_atomically
+from nsode_jax.system.packed import checksum, unpack, write_packed
+from nsode_jax.system.workers import Workers
 
 _FORMAT = "nsode_jax skeleton bank 2"
 """The number changes with the canonical form: skeletons of another one get no constants."""
@@ -103,20 +102,16 @@ class SkeletonBank:
     @functools.cached_property
     def sha256(self) -> str:
         """Of the keys."""
-        return hashlib.sha256("\n".join(self.keys).encode()).hexdigest()
+        return checksum(self.keys)
 
     def save(self, path: str | Path) -> None:
         """Writes the file; the same bank gives the same bytes."""
-        body = "\n".join(self.keys)
         header = {
-            "format": _FORMAT,
             "skeletons": len(self.keys),
-            "sha256": self.sha256,
             "settings": self.settings,
             "counts": dict(sorted(self.counts.items())),
         }
-        text = json.dumps(header) + "\n" + body + "\n"
-        write_atomically(path, gzip.compress(text.encode(), compresslevel=9, mtime=0))
+        write_packed(path, _FORMAT, header, self.keys)
 
     @classmethod
     def load(cls, path: str | Path) -> SkeletonBank:
@@ -126,23 +121,11 @@ class SkeletonBank:
           FileNotFoundError: if there is none.
           ValueError: if the file is damaged or no bank.
         """
-        data = _resolve(path)
         try:
-            text = gzip.decompress(data).decode()
-            first, _, body = text.rstrip("\n").partition("\n")
-            header = json.loads(first)
-            known = header["format"] == _FORMAT
-        except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{path} is damaged or no skeleton bank; draw it anew") from error
-        if not known:
-            raise ValueError(
-                f"{path} has the format {header['format']!r}, not {_FORMAT!r}: draw it anew"
-            )
-        if hashlib.sha256(body.encode()).hexdigest() != header["sha256"]:
-            raise ValueError(f"{path} is damaged (its checksum differs); draw it anew")
-        return cls(
-            tuple(body.split("\n")), header["settings"], collections.Counter(header["counts"])
-        )
+            header, keys = unpack(_resolve(path), _FORMAT)
+        except ValueError as error:
+            raise ValueError(f"{path} {error}; draw it anew") from error
+        return cls(tuple(keys), header["settings"], collections.Counter(header["counts"]))
 
     def first(self, count: int) -> SkeletonBank:
         """The bank of the skeletons that were drawn first; all if it has no more."""

@@ -14,14 +14,10 @@ from __future__ import annotations
 
 import argparse
 import collections
-import concurrent.futures
 import dataclasses
 import functools
-import gzip
-import hashlib
 import importlib.resources
 import itertools
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,6 +29,8 @@ from nsode_jax.expressions.enumeration import enumerate_skeletons, is_redundant
 from nsode_jax.expressions.operators import OPERATORS
 from nsode_jax.expressions.prefix import NotRepresentable
 from nsode_jax.expressions.sampling import EquationPrior, sample_expression
+from nsode_jax.system.packed import unpack, write_packed
+from nsode_jax.system.workers import Workers, WorkersLost
 
 _FORMAT = "nsode_jax skeleton catalogue 1"
 PRIORS = (EquationPrior(), EquationPrior(law_share=1.0))
@@ -87,18 +85,15 @@ class Catalogue:
 
     def save(self, path: str | Path) -> None:
         """Writes the file; the same catalogue gives the same bytes."""
-        body = "".join(f"{key} {n}\n" for key, n in zip(self.keys, self.frequencies, strict=True))
+        lines = [f"{key} {n}" for key, n in zip(self.keys, self.frequencies, strict=True)]
         sizes = collections.Counter(map(_symbols, self.keys))
         header = {
-            "format": _FORMAT,
             "complete_to": self.complete_to,
             "trees": self.trees,
             "skeletons": len(self.keys),
             "by_symbols": {str(n): sizes[n] for n in sorted(sizes)},
-            "sha256": hashlib.sha256(body.encode()).hexdigest(),
         }
-        text = f"{json.dumps(header)}\n{body}"
-        Path(path).write_bytes(gzip.compress(text.encode(), compresslevel=9, mtime=0))
+        write_packed(path, _FORMAT, header, lines)
 
     @classmethod
     def load(cls, path: str | Path | None = None) -> Catalogue:
@@ -110,14 +105,10 @@ class Catalogue:
         shipped = importlib.resources.files("nsode_jax.expressions") / "data" / "skeletons.gz"
         data = shipped.read_bytes() if path is None else Path(path).read_bytes()
         try:
-            first, _, body = gzip.decompress(data).decode().partition("\n")
-            header = json.loads(first)
-            intact = header["sha256"] == hashlib.sha256(body.encode()).hexdigest()
-        except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{path} is damaged or no catalogue of skeletons") from error
-        if not intact or header["format"] != _FORMAT:
-            raise ValueError(f"{path} is damaged, or its format is not {_FORMAT!r}")
-        lines = [line.rpartition(" ") for line in body.splitlines()]
+            header, packed = unpack(data, _FORMAT)
+        except ValueError as error:
+            raise ValueError(f"{path or shipped} {error}; draw it anew") from error
+        lines = [line.rpartition(" ") for line in packed]
         return cls(
             tuple(key for key, _, _ in lines),
             tuple(int(number) for _, _, number in lines),
@@ -190,9 +181,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     levels = enumerate_skeletons(arguments.symbols, report=print)
     counts: collections.Counter[str] = collections.Counter()
     tasks = -(-arguments.trees // _TREES_PER_TASK)
-    with concurrent.futures.ProcessPoolExecutor(arguments.processes) as workers:
-        for some in workers.map(count_skeletons, range(tasks)):
-            counts.update(some)
+    try:
+        with Workers(arguments.processes) as workers:
+            for some in workers.map(count_skeletons, range(tasks), in_order=False):
+                counts.update(some)
+    except WorkersLost as error:
+        parser.exit(1, f"error: {error}\n")
     trees = tasks * _TREES_PER_TASK
     catalogue = compose(levels, counts, beyond=arguments.beyond, trees=trees)
     catalogue.save(arguments.file)
