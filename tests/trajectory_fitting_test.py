@@ -165,3 +165,19 @@ def test_the_same_fit_wherever_arrays_lie_in_memory():
         kept.append(np.ones(7 * size + 3))
         found.add(fit_trajectories(data, law, (0.10159709055347008,), ORIGIN, ROUGH).y0s)
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("far", [1e5, 1e6])
+def test_values_far_from_0_are_fitted_as_near_it(far):
+    """Where constants nearly compensate each other: exactly, and with the errors they have."""
+    t = np.linspace(0.0, 5.0, 40)
+    noise = 0.01 * np.random.default_rng(0).standard_normal(t.size)
+
+    def rate_and_error(base, noise):
+        data = Dataset.of([Trajectory(t, base + np.exp(-t) + noise)])
+        law = Expression.from_infix(f"{0.9 * (base + 0.05)!r} - 0.9*y")
+        fit = fit_trajectories(data, law, [float(data.y[0])], ORIGIN)
+        return fit.expression.constants[1], np.sqrt(covariance(data, fit)[1, 1])
+
+    assert rate_and_error(far, 0.0)[0] == pytest.approx(-1.0, abs=1e-6)
+    assert rate_and_error(far, noise) == pytest.approx(rate_and_error(0.0, noise), rel=1e-3)

@@ -43,6 +43,9 @@ LEAST_SINGULAR = 1e-6
 _SOLVER_TOLERANCE, _PRECISE = 1e-10, 1e-12
 """Relative; the second for derivatives, as constants may compensate each other nearly."""
 
+_FAR = 10.0
+"""So many times longer steps of constants are for values far from 0."""
+
 _MAX_SOLVER_STEPS = 2000
 """Of one solution; one that needs more counts as none."""
 
@@ -126,7 +129,7 @@ def covariance(data: Dataset, fit: Fit) -> Float[np.ndarray, "constants constant
     if linear is None or linear.freedom < 1:
         return None
     # Of the relative parameters, initial values last.
-    root = linear.root_of_covariance([data.rows], LEAST_SINGULAR)
+    root = linear.root_of_covariance([data.rows], LEAST_SINGULAR * data.nearness)
     if root is None:
         return None
     variance = float(linear.residual @ linear.residual) / linear.freedom
@@ -186,6 +189,7 @@ class Problem:
         self.scale = np.concatenate([np.abs(constants), np.full(len(data), self.spread)])
         self.data, self.weights = data.y, data.weights
         self.rtol, self.resolution = _SOLVER_TOLERANCE, data.resolution
+        self.nearness = data.nearness
         self.best_rms, self.best = math.inf, np.zeros(self.scale.size)
 
     @classmethod
@@ -227,45 +231,71 @@ class Problem:
         """By differences to one side; a change of one initial value moves one solution only."""
         number = self.constants.size
         firsts = self.first_values(parameters)
-        steps = step * np.maximum(np.abs(parameters), 1e-3)
-        steps[number:] = step * np.clip(np.abs(parameters[number:]), 1e-3, 1.0)
-        pairs = [
-            [y0, y0 + change * self.spread]
-            for y0, change in zip(firsts, steps[number:], strict=True)
-        ]
+        steps = step * np.clip(np.abs(parameters[number:]), 1e-3, 1.0)
+        pairs = [[y0, y0 + change * self.spread] for y0, change in zip(firsts, steps, strict=True)]
         solved = self._solve(parameters, pairs)
         base = np.concatenate([solution[0] for solution in solved])
         jacobian = np.zeros((self.data.size, parameters.size))
         row = 0
         for i, solution in enumerate(solved):
             rows = slice(row, row + solution.shape[1])
-            jacobian[rows, number + i] = (solution[1] - solution[0]) / steps[number + i]
+            jacobian[rows, number + i] = (solution[1] - solution[0]) / steps[i]
             row = rows.stop
-        for i in range(number):
-            jacobian[:, i] = self._column(parameters, firsts, base, i, steps[i])
+        for direction, size in zip(*self._directions(parameters, step), strict=True):
+            along = self._along(parameters, firsts, base, size * direction) / size
+            jacobian[:, :number] += np.outer(along, direction)
         jacobian *= self.weights[:, None] / self.spread
         return np.nan_to_num(jacobian, nan=0.0, posinf=0.0, neginf=0.0)
 
-    def _column(
+    def _directions(
+        self, parameters: Float[np.ndarray, " parameters"], step: float
+    ) -> tuple[Float[np.ndarray, "constants constants"], Float[np.ndarray, " constants"]]:
+        """Orthonormal directions of the relative constants, and the steps along them.
+
+        Each constant alone, but for values far from 0: terms nearly cancel there, all constants
+        have all but the same effect, and what one has beyond it is lost in its difference. The
+        directions are those that change f along the data independently of each other then.
+        """
+        constants = parameters[: self.constants.size]
+        alone = np.eye(constants.size), step * np.maximum(np.abs(constants), 1e-3)
+        if self.nearness == 1.0 or constants.size < 2:
+            return alone
+        sides = [self._rates(parameters, side * move) for move in alone[0] for side in (1, -1)]
+        slopes = (np.array(sides[::2]) - sides[1::2]).T / (2 * _STEP)
+        size = float(np.sqrt(np.mean(self._rates(parameters, 0.0 * constants) ** 2)))
+        if not (np.isfinite(slopes).all() and size > 0.0):
+            return alone
+        _, singular, directions = np.linalg.svd(slopes / size / math.sqrt(len(slopes)))
+        return directions, _FAR * step / np.maximum(singular, 1.0)
+
+    def _rates(
+        self, parameters: Float[np.ndarray, " parameters"], move: Float[np.ndarray, " constants"]
+    ) -> Float[np.ndarray, " time"]:
+        """f along the data, constants moved."""
+        moved = parameters.copy()
+        moved[: move.size] += _STEP * move
+        with np.errstate(all="ignore"):
+            return self.whole(self.law(moved)).evaluate(self.data)
+
+    def _along(
         self,
         parameters: Float[np.ndarray, " parameters"],
         firsts: Sequence[float],
         base: Float[np.ndarray, " time"],
-        i: int,
-        step: float,
+        move: Float[np.ndarray, " constants"],
     ) -> Float[np.ndarray, " time"]:
-        """The derivative of the solutions by a constant, with a step that fits its effect."""
-        most, change = _MOST_CHANGE * self.spread, base
+        """How solutions change with a move of the constants, shortened to fit its effect."""
+        most, change, step = _MOST_CHANGE * self.spread, base, 1.0
         for _ in range(_SHORTENED):
             moved = parameters.copy()
-            moved[i] += step
+            moved[: move.size] += step * move
             solved = self._solve(moved, [[y0] for y0 in firsts])
             change = np.concatenate([s[0] for s in solved]) - base
             largest = float(np.abs(self.weights * change).max())
             if largest <= most:
                 break
             step *= most / (2 * largest) if math.isfinite(largest) else 0.1
-        return change / step
+        return np.nan_to_num(change / step, nan=0.0, posinf=0.0, neginf=0.0)
 
     def from_middles(self) -> list[float]:
         """First values whose solutions pass through a value in the middle of each series.
@@ -333,12 +363,13 @@ class Problem:
     def _integrate(
         self, program: Program, y0s: Sequence[float], t: Float[np.ndarray, " time"]
     ) -> Float[np.ndarray, "initials time"]:
+        tolerance = self.rtol * self.nearness
         solutions = dop853.integrate(
             program,
             np.array(y0s),
             t,
-            rtol=self.rtol,
-            atol=self.rtol * self.resolution,
+            rtol=tolerance,
+            atol=tolerance * self.resolution,
             max_steps=_MAX_SOLVER_STEPS,
         )
         self.steps -= int(solutions.steps.sum())

@@ -22,6 +22,9 @@ _DECIMALS = 7
 
 _ON_THE_STEP = 1e-6
 
+_NEAR = 10.0
+"""Ranges of the values from 0 to which they are near it."""
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Dataset:
@@ -126,6 +129,15 @@ class Dataset:
         What solvers must be exact to, but for their tolerance.
         """
         return min(self.size, self.noise_scale.level)
+
+    @functools.cached_property
+    def nearness(self) -> float:
+        """Below 1 for values far from 0, by what solutions must be more exact than beside them.
+
+        What counts are their changes, the range of a series.
+        """
+        widest = max(float(np.ptp(series.y)) for series in self)
+        return min(1.0, _NEAR * widest / self.size) or 1.0
 
     @functools.cached_property
     def spread(self) -> float:
