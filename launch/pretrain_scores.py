@@ -103,11 +103,11 @@ def _medians(lines: Sequence[dict[str, Any]]) -> dict[str, float]:
 
 def _score_sets(arguments: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
     """Name and score of each test set, until the time is up."""
-    from nsode_jax.data.workers import Workers
     from nsode_jax.decoding.propose import Proposer
     from nsode_jax.dynamics.trajectory import Trajectory
     from nsode_jax.evaluation.testsets import TEST_SETS
     from nsode_jax.observed.scaling import candidate_views
+    from nsode_jax.system.workers import Workers
 
     proposer = Proposer.from_pretrained(arguments.workdir / "weights")
     with Workers(arguments.workers) as workers:

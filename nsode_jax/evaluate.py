@@ -23,7 +23,6 @@ from typing import Any
 from nsode_jax.baselines.scalar import NotInstalled
 from nsode_jax.console.arguments import InputError, Parser
 from nsode_jax.console.terminal import output_may_end
-from nsode_jax.data.workers import usable_cores
 from nsode_jax.evaluation import console
 from nsode_jax.evaluation.methods import METHODS
 from nsode_jax.evaluation.report import write_report
@@ -32,6 +31,7 @@ from nsode_jax.evaluation.runner import EvaluationError, Task, run
 from nsode_jax.evaluation.testsets import TEST_SETS
 from nsode_jax.search.effort import EFFORTS
 from nsode_jax.system.files import in_words, require_folder
+from nsode_jax.system.workers import usable_cores
 
 _TIME_LIMIT = 3600.0
 

@@ -38,7 +38,7 @@ def main(argv: list[str]) -> int:
     logging.set_verbosity(logging.WARNING)
     from nsode_jax.config import from_config_dict
     from nsode_jax.data.progress import StageProgress
-    from nsode_jax.data.workers import Workers
+    from nsode_jax.system.workers import Workers
 
     progress = StageProgress()
     try:

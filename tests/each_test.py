@@ -1,14 +1,20 @@
 """A law for each of many series: results, resume, what goes wrong."""
 
+import multiprocessing
+import os
+import signal
+from datetime import UTC, datetime, timedelta
+
 import numpy as np
 import pytest
 
 from nsode_jax import discover as command
 from nsode_jax.discovery import Discovery, discover_each, pipeline
 from nsode_jax.discovery import each as module
-from nsode_jax.discovery.each import EachError, result_file
+from nsode_jax.discovery.each import EachError, find_each, result_file
 from nsode_jax.discovery.pipeline import DiscoveryError
 from nsode_jax.dynamics.limits import Limits
+from nsode_jax.search.sources import Proposals
 
 T = np.linspace(0.0, 4.0, 20)
 OPTIONS = {"effort": "fast", "sources": ("named laws",)}
@@ -237,6 +243,55 @@ def test_a_bad_table_of_named_laws_is_refused_once(tmp_path, capsys):
     error = capsys.readouterr().err
     assert "argument --named-laws: cannot read named laws from" in error
     assert error.count("none.toml") == 1 and not out.exists()
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_what_fails_in_one_series_does_not_end_the_others(tmp_path, processes):
+    """Whatever it is: an error that nobody foresaw, or the end of the process."""
+    series = {"a": decay(0.4), "bad": (T[:-1], decay(0.5)[1][:-1]), "b": decay(0.5)}
+    said = "a worker process died" if processes == 2 else "ZeroDivisionError: on purpose"
+    options = {"effort": "fast", "sources": ("named laws", _Fails())}
+    table = discover_each(series, tmp_path, processes=processes, **options)
+    assert said in table.loc["bad", "error"] and list(table["error"] == "") == [True, False, True]
+    if processes == 1:
+        found = find_each({"bad": series["bad"]}, processes=1, **options)
+        assert found == {"bad": "ZeroDivisionError: on purpose"}
+
+
+class _Fails:
+    """A source that cannot read series of 19 points; a process of its own ends there."""
+
+    name = "fails"
+
+    def propose(self, data, form, *, seed, progress):
+        if data.count != len(T) - 1:
+            return Proposals((), "nothing")
+        if multiprocessing.parent_process() is not None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise ZeroDivisionError("on purpose")
+
+
+def test_times_that_cannot_be_read_leave_the_others_in_one_unit(tmp_path):
+    start = datetime(2020, 3, 1)
+    dates = {
+        name: [start + timedelta(hours=pace * i) for i in range(20)]
+        for name, pace in (("short", 0.1), ("long", 50), ("mixed", 50))
+    }
+    dates["mixed"][0] = dates["mixed"][0].replace(tzinfo=UTC)
+    dates["text"] = ["soon"] * 20
+    series = {name: (times, decay(0.4)[1]) for name, times in dates.items()}
+    table = discover_each(series, tmp_path, processes=1, **OPTIONS)
+    assert list(table["error"] == "") == [True, True, False, False]
+    assert "time zone" in table.loc["mixed", "error"]
+    assert "list of real numbers" in table.loc["text", "error"]
+    notes = [Discovery.load(result_file(tmp_path, name)).notes[0] for name in ("short", "long")]
+    assert notes[0] == notes[1] and "converted to days" in notes[0]
+
+
+def test_dates_beside_numbers_are_refused_at_once(tmp_path):
+    days = np.datetime64("2020-03-01") + np.arange(20)
+    with pytest.raises(EachError, match="give all in one way"):
+        discover_each({"a": decay(0.4), "b": (days, decay(0.4)[1])}, tmp_path, **OPTIONS)
 
 
 def test_dates_of_all_series_have_one_unit(tmp_path):

@@ -9,8 +9,8 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 from nsode_jax.app.jobs import Queue, QueueFull
-from nsode_jax.data.workers import end_with_parent
 from nsode_jax.dynamics.vectors import TrajectoryError
+from nsode_jax.system.workers import end_with_parent
 
 PATIENCE = 60.0  # Seconds; only a failed test waits so long.
 

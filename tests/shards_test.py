@@ -21,7 +21,7 @@ from nsode_jax.data.bank import SkeletonBank
 from nsode_jax.data.generate import skeleton_records
 from nsode_jax.data.records import features_to_record, open_split
 from nsode_jax.data.shards import SPLITS, write_dataset
-from nsode_jax.data.workers import Workers
+from nsode_jax.system.workers import Workers
 
 ROOT = Path(__file__).parent.parent
 OVERRIDES = {"records_per_shard": 20, "num_skeletons": 60}

@@ -208,6 +208,17 @@ class TestTimesThatAreNoNumbers:
         with pytest.raises(TrajectoryError, match="give all in one way"):
             times_alike([DAYS, T])
 
+    @pytest.mark.parametrize("bad", [
+        ["soon"] * 3, [None] * 3, [], [datetime.datetime(2020, 3, 1, tzinfo=datetime.UTC), DAYS[0]],
+        [DAYS[0], "late"],
+    ])  # fmt: skip
+    def test_times_that_cannot_be_read_are_left_alone(self, bad):
+        hours = np.datetime64("2020-03-01") + np.arange(12) * np.timedelta64(1, "h")
+        (short, same, long), notes = times_alike([hours, bad, DAYS])
+        assert same is bad and len(notes) == 1
+        np.testing.assert_allclose(np.diff(short), 1 / 24)
+        np.testing.assert_allclose(np.diff(long), 1.0)
+
     def test_years(self):
         (numbers,), name = elapsed(np.arange(12).astype("datetime64[Y]"))
         assert name == "years since 1970-01-01"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from nsode_jax.data.workers import Workers, WorkersLost
+from nsode_jax.system.workers import Workers, WorkersLost
 
 ROOT = Path(__file__).parent.parent
 
@@ -33,6 +33,22 @@ def test_a_lost_worker_is_an_error_and_no_endless_wait():
         list(workers.map(_die, range(10)))
 
 
+@pytest.mark.parametrize("in_order", [True, False])
+def test_what_a_lost_worker_was_at_has_a_result_and_the_others_go_on(in_order):
+    with Workers(2) as workers:
+        results = workers.map(_die_of_3, range(12), in_order=in_order, lost=lambda task: -task)
+        found = list(results)
+        assert (found if in_order else sorted(found)) == (
+            [0, 1, 2, -3, *range(4, 12)] if in_order else [-3, 0, 1, 2, *range(4, 12)]
+        )
+        assert list(workers.map(_square, range(3))) == [0, 1, 4]
+
+
+def test_results_come_as_they_are_done():
+    with Workers(2) as workers:
+        assert list(workers.map(_sleep, [1.0, 0.0, 0.0], in_order=False))[-1] == 1.0
+
+
 def test_a_negative_number_is_refused():
     with pytest.raises(ValueError, match="must not be negative"):
         Workers(-1)
@@ -42,7 +58,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path):
     script = tmp_path / "parent.py"
     script.write_text(
         "import time\n"
-        "from nsode_jax.data.workers import Workers\n"
+        "from nsode_jax.system.workers import Workers\n"
         "from tests.workers_test import own_pid\n"
         "if __name__ == '__main__':\n"
         "    workers = Workers(1)\n"
@@ -89,6 +105,15 @@ def _die(_):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def _die_of_3(x):
+    return _die(x) if x == 3 else x
+
+
+def _sleep(seconds):
+    time.sleep(seconds)
+    return seconds
+
+
 def _large(_):
     return bytes(20_000_000)
 
@@ -97,7 +122,7 @@ def test_closing_with_results_in_flight_does_not_hang(tmp_path):
     script = tmp_path / "busy.py"
     script.write_text(
         "import itertools\n"
-        "from nsode_jax.data.workers import Workers\n"
+        "from nsode_jax.system.workers import Workers\n"
         "from tests.workers_test import _large\n"
         "if __name__ == '__main__':\n"
         "    workers = Workers(2)\n"

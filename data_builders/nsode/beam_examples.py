@@ -10,7 +10,7 @@ import apache_beam as beam
 
 from nsode_jax.data.generate import GenerationConfig, skeleton_records
 from nsode_jax.data.records import record_to_features
-from nsode_jax.data.workers import Workers
+from nsode_jax.system.workers import Workers
 
 Work = tuple[str, int]
 """The key of a skeleton and the number of its sets of constants."""

@@ -20,8 +20,8 @@ from nsode_jax.data.generate import GenerationConfig, skeleton_records
 from nsode_jax.data.progress import CountedProgress, uncounted
 from nsode_jax.data.records import features, record_to_features
 from nsode_jax.data.shards import SPLITS
-from nsode_jax.data.workers import Workers
 from nsode_jax.system.extras import extra
+from nsode_jax.system.workers import Workers
 
 with extra("train", "building a data set"):
     import tensorflow_datasets as tfds

@@ -15,8 +15,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Any, Generic, Literal, TypeVar
 
-from nsode_jax.data.workers import end_with_parent
 from nsode_jax.fitting.progress import Progress
+from nsode_jax.system.workers import end_with_parent
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")

@@ -33,9 +33,9 @@ from nsode_jax.data.generate import GenerationConfig, settings, skeleton_records
 from nsode_jax.data.progress import CountedProgress, uncounted
 from nsode_jax.data.records import serializer
 from nsode_jax.data.statistics import Statistics
-from nsode_jax.data.workers import Workers
 from nsode_jax.system.extras import extra
 from nsode_jax.system.files import write_atomically
+from nsode_jax.system.workers import Workers
 
 with extra("train", "writing a data set"):
     import tensorflow_datasets as tfds

@@ -7,7 +7,6 @@ import datetime
 import functools
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,15 +14,16 @@ from urllib.parse import quote
 
 import numpy as np
 
-from nsode_jax.data.workers import end_with_parent
-from nsode_jax.dynamics.vectors import times_alike
+from nsode_jax.dynamics.vectors import TrajectoryError, times_alike
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.progress import Progress, silent
 from nsode_jax.reporting.tables import laws_table
 from nsode_jax.results.json_fields import DiscoveryFileError
 from nsode_jax.search.effort import SOURCES
 from nsode_jax.selection.belief import own_laws
-from nsode_jax.system.files import write_atomically
+from nsode_jax.system.files import in_words, write_atomically
+from nsode_jax.system.settings import listed
+from nsode_jax.system.workers import DIED, Workers, usable_cores
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,8 +69,8 @@ def discover_each(
         None for none.
       folder: where results go: a file `LABEL.json` for each series as it is done, which
         `Discovery.load` reads, and `laws.csv`.
-      processes: that work side by side; by default as many as there are cores, 1 for none
-        beside this one.
+      processes: that work side by side; by default as many as there are cores for this one, 1
+        for none beside it. A series whose process dies is told of as one that failed.
       beam_options: of an Apache Beam pipeline (extra `beam`) that does the work instead, such
         as `["--runner=DirectRunner"]`; the folder must be one that all workers can write to.
       progress: told the share of series that are done.
@@ -81,7 +81,8 @@ def discover_each(
       residual, probability, or what went wrong. The same is in `laws.csv`.
 
     Raises:
-      EachError: if the folder holds results of other options, or a label is empty.
+      EachError: if the folder holds results of other options, a label is empty, or some times
+        are dates and others numbers.
       WeightsError: if those of the network cannot be read.
       ImportError: if Beam is asked for and not installed.
     """
@@ -97,7 +98,7 @@ def discover_each(
     outcomes = (
         _on_beam(work, todo, beam_options)
         if beam_options is not None
-        else (_on_cores(work, todo, processes or os.cpu_count() or 1))
+        else _on_cores(work, todo, processes)
     )
     progress(_STAGE, 1 - len(todo) / max(len(series), 1))
     for number, (label, error) in enumerate(outcomes, start=1):
@@ -127,7 +128,8 @@ def find_each(
       By label, in the order of the series, the discovery, or in a line what went wrong.
 
     Raises:
-      EachError: if there are no series, or a label is empty.
+      EachError: if there are no series, a label is empty, or some times are dates and others
+        numbers.
       WeightsError: if those of the network cannot be read.
     """
     _require_labels(series)
@@ -137,7 +139,7 @@ def find_each(
     work = functools.partial(_found, options=options, notes=notes)
     found: dict[str, Discovery | str] = {}
     progress(_STAGE)
-    for label, one in _on_cores(work, tasks, processes or os.cpu_count() or 1):
+    for label, one in _on_cores(work, tasks, processes):
         found[label] = one
         progress(_STAGE, len(found) / len(series))
     return {label: found[label] for label in series}
@@ -149,8 +151,14 @@ def _times_alike(
     """The same with dates and durations as numbers of one unit, and a note if there were any.
 
     Rates of all series stand in one table.
+
+    Raises:
+      EachError: if some are dates and others numbers or durations.
     """
-    times, notes = times_alike([t for t, *_ in series.values()])
+    try:
+        times, notes = times_alike([t for t, *_ in series.values()])
+    except TrajectoryError as error:
+        raise EachError(str(error)) from None
     pairs = zip(series.items(), times, strict=True)
     return {label: (t, *given[1:]) for (label, given), t in pairs}, notes
 
@@ -177,8 +185,8 @@ def _discover_one(
         return label, found
     try:
         found.save(result_file(folder, label))
-    except (DiscoveryFileError, OSError) as error:
-        return label, str(error)
+    except Exception as error:
+        return label, _what_failed(error)
     return label, ""
 
 
@@ -187,7 +195,7 @@ def _found(
 ) -> tuple[str, Discovery | str]:
     """Label and law of one series, or what went wrong."""
     from nsode_jax.decoding.compiled import keep_compiled_programs
-    from nsode_jax.discovery.pipeline import DiscoveryError, discover
+    from nsode_jax.discovery.pipeline import discover
 
     label, t, y, *more = task
     sigma, limits = (*more, None, None)[:2]
@@ -197,31 +205,29 @@ def _found(
     try:
         found = discover(t, y, **{**options, **known})
         return label, dataclasses.replace(found, notes=(*notes, *found.notes))
-    except (DiscoveryError, ValueError) as error:
-        return label, " ".join(str(error).split())
+    except Exception as error:  # The others go on.
+        return label, _what_failed(error)
+
+
+def _what_failed(error: Exception) -> str:
+    """A line; of what nobody foresaw with its type."""
+    of_this_package = type(error).__module__.startswith("nsode_jax.")
+    foreseen = of_this_package or isinstance(error, ValueError | OSError)
+    return in_words(error) if foreseen else f"{type(error).__name__}: {in_words(error)}"
+
+
+def _lost(task: _Task) -> _Outcome:
+    """The outcome of a series whose process died."""
+    return task[0], DIED
 
 
 def _on_cores(
-    work: Callable[[_Task], Done], todo: Sequence[_Task], processes: int
-) -> Iterable[Done]:
+    work: Callable[[_Task], tuple[str, Done]], todo: Sequence[_Task], processes: int | None
+) -> Iterable[tuple[str, Done | str]]:
     """What is done of each, as it comes."""
-    if processes == 1 or len(todo) <= 1:
-        yield from map(work, todo)
-        return
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor, as_completed
-
-    # A fork of a process in which JAX has threads may hang.
-    context = multiprocessing.get_context("spawn")
-    workers = min(processes, len(todo))
-    with ProcessPoolExecutor(workers, context, initializer=end_with_parent) as pool:
-        futures = [pool.submit(work, task) for task in todo]
-        try:
-            for future in as_completed(futures):
-                yield future.result()
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+    number = min(processes or usable_cores(), len(todo))
+    with Workers(0 if number <= 1 else number) as workers:
+        yield from workers.map(work, todo, in_order=False, lost=_lost)
 
 
 def _on_beam(
@@ -292,7 +298,7 @@ def _require_labels(series: Mapping[str, tuple[Any, ...]]) -> None:
 
 def _require_weights(options: Mapping[str, Any]) -> None:
     """Refuses weights that cannot be read once, and not for each series."""
-    if "network" in options.get("sources", SOURCES):
+    if "network" in listed(options.get("sources", SOURCES)):
         from nsode_jax.modeling.pretrained import load_pretrained
 
         load_pretrained(options.get("weights", "small"))

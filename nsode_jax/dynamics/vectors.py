@@ -52,17 +52,15 @@ def times_alike(series: Sequence[Any]) -> tuple[list[Any], tuple[str, ...]]:
       series: times of each, as `clean` takes them.
 
     Returns:
-      They themselves if they are numbers, or cannot be read; dates and durations as numbers,
-      and a note on that.
+      They themselves if they are numbers; dates and durations as numbers, and a note on that.
+      Those that cannot be read are left as they are: `clean` says why.
 
     Raises:
       TrajectoryError: if only some are dates, or only some durations.
     """
-    try:
-        vectors = [_as_vector(times, "times") for times in series]
-    except TrajectoryError:
-        return list(series), ()  # `clean` says of which.
-    kinds = {times.dtype.kind if times.dtype.kind in "mM" else "" for times in vectors}
+    read = enumerate(map(_known, series))
+    vectors = {place: times for place, times in read if times is not None}
+    kinds = {times.dtype.kind if times.dtype.kind in "mM" else "" for times in vectors.values()}
     if kinds <= {""}:
         return list(series), ()
     if len(kinds) > 1:
@@ -70,8 +68,21 @@ def times_alike(series: Sequence[Any]) -> tuple[list[Any], tuple[str, ...]]:
             "The times of some series are dates, those of others numbers or durations; give all "
             "in one way."
         )
-    numbers, unit = elapsed(*vectors)
-    return list(numbers), (_converted(kinds.pop(), unit),)
+    numbers, unit = elapsed(*vectors.values())
+    converted = dict(zip(vectors, numbers, strict=True))
+    alike = [converted.get(place, one) for place, one in enumerate(series)]
+    return alike, (_converted(kinds.pop(), unit),)
+
+
+def _known(times: Any) -> np.ndarray | None:
+    """Times as a vector; None where they cannot be read, or none is known."""
+    try:
+        vector = _as_vector(times, "times")
+        if vector.dtype.kind in "mM":
+            return None if np.isnat(vector).all() else _of_fixed_unit(vector)
+        return None if np.isnan(_as_floats(vector, "times")).all() else vector
+    except TrajectoryError:
+        return None
 
 
 def _converted(kind: str, unit: str) -> str:

@@ -1,6 +1,15 @@
-"""Settings that are refused by name where they are out of range."""
+"""Settings as they are given: one where several may be, and such as are out of range."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+
+def listed(values: Any) -> tuple[Any, ...]:
+    """What an option takes several of; one by itself is meant as one, a text above all."""
+    several = isinstance(values, Iterable) and not isinstance(values, str)
+    return tuple(values) if several else (values,)
 
 
 def require_at_least_1(settings: object, *names: str) -> None:

@@ -1,8 +1,7 @@
-"""Worker processes: an ordered map that draws on its input lazily."""
+"""Worker processes: a map that draws on its input lazily."""
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import multiprocessing
 import os
@@ -18,6 +17,14 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 _TASKS_AHEAD = 3
+
+DIED = (
+    "a worker process died; either the memory ran out, or a script that starts workers does so "
+    'without `if __name__ == "__main__":`'
+)
+
+_Outcome = tuple[bool, Any]
+"""Whether a task succeeded, and its result or its error."""
 
 
 class WorkersLost(RuntimeError):
@@ -45,27 +52,36 @@ class Workers:
         self._workers: dict[Connection, SpawnProcess] = {}
         self._working_on: dict[Connection, object] = {}
 
-    def map(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
-        """Results in the order of the tasks, which may be endless.
+    def map(
+        self,
+        function: Callable[[Task], Result],
+        tasks: Iterable[Task],
+        *,
+        in_order: bool = True,
+        lost: Callable[[Task], Result] | None = None,
+    ) -> Iterator[Result]:
+        """Results of tasks, which may be endless.
 
         Args:
           function: importable by name.
           tasks: taken a few ahead of the results that have been asked for.
+          in_order: whether the results are in the order of the tasks, or come as they are done.
+          lost: tells the result of a task whose worker died; another worker takes its place.
 
         Raises:
-          WorkersLost: if a worker died.
+          WorkersLost: if a worker died and `lost` is left out; all others are ended then.
         """
         if not self.processes:
             yield from map(function, tasks)
             return
         self._start()
         remaining = iter(tasks)
-        order: collections.deque[object] = collections.deque()
-        results: dict[object, tuple[bool, Any]] = {}
+        waiting: dict[object, Task] = {}  # By ticket.
+        results: dict[object, _Outcome] = {}
         all_sent = False
         while True:
             for connection in self._idle():
-                if all_sent or len(order) >= _TASKS_AHEAD * self.processes:
+                if all_sent or len(waiting) >= _TASKS_AHEAD * self.processes:
                     break
                 try:
                     task = next(remaining)
@@ -73,13 +89,16 @@ class Workers:
                     all_sent = True
                     break
                 ticket = object()
-                order.append(ticket)
+                waiting[ticket] = task
                 self._working_on[connection] = ticket
-                connection.send((function, task))
-            if all_sent and not order:
+                with contextlib.suppress(OSError):  # That it died is seen below.
+                    connection.send((function, task))
+            if all_sent and not waiting:
                 return
-            if order and order[0] in results:
-                succeeded, result = results.pop(order.popleft())
+            ready = next(iter(waiting if in_order else results), None)
+            if ready in results:
+                del waiting[ready]
+                succeeded, result = results.pop(ready)
                 if not succeeded:
                     raise result
                 yield result
@@ -87,8 +106,12 @@ class Workers:
             for connection in self._answered():
                 # What an earlier map left unfinished is received and dropped.
                 ticket, outcome = self._receive(connection)
-                if ticket in order:
-                    results[ticket] = outcome
+                if outcome is None and lost is None:
+                    self.close()
+                    raise WorkersLost(DIED)
+                if ticket in waiting:
+                    results[ticket] = outcome or (True, lost(waiting[ticket]))
+            self._start()
 
     def close(self) -> None:
         """Ends the workers at once, whatever they are doing."""
@@ -122,16 +145,17 @@ class Workers:
         ready = wait(list(self._working_on))
         return [connection for connection in self._working_on if connection in ready]
 
-    def _receive(self, connection: Connection) -> tuple[object, tuple[bool, Any]]:
+    def _receive(self, connection: Connection) -> tuple[object, _Outcome | None]:
+        """A ticket and its outcome; None if the worker died, which is forgotten then."""
+        ticket = self._working_on.pop(connection)
         try:
-            outcome = connection.recv()
-        except (EOFError, OSError) as error:
-            self.close()
-            raise WorkersLost(
-                "a worker process died; either the memory ran out, or a script that starts "
-                'workers does so without `if __name__ == "__main__":`'
-            ) from error
-        return self._working_on.pop(connection), outcome
+            return ticket, connection.recv()
+        except (EOFError, OSError):
+            connection.close()
+            process = self._workers.pop(connection)
+            process.kill()
+            process.join()
+            return ticket, None
 
 
 def usable_cores() -> int:
