@@ -11,17 +11,22 @@ from solved import logistic
 from nsode_jax import discover as command
 from nsode_jax.console import own_constants
 from nsode_jax.console.arguments import parse
-from nsode_jax.discovery import discover
+from nsode_jax.discovery import discover, form_search
+from nsode_jax.discovery.form_search import Found
+from nsode_jax.discovery.law_search import DiscoveryError, data_form
 from nsode_jax.discovery.own_constants import discover_own_constants
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.fitting.fit import USER, Origin
 from nsode_jax.fitting.own_constants import fit_own_constants
 from nsode_jax.observed.dataset import Dataset
 from nsode_jax.reporting.documents import Table
 from nsode_jax.reporting.form_discovery import FormDiscovery
 from nsode_jax.reporting.plot_series import plot_constants
 from nsode_jax.reporting.report_own_constants import forms_table, series_blocks
+from nsode_jax.search.forms import draft_score, forms_of
+from nsode_jax.search.sources import Proposal
 from nsode_jax.selection.named_formula import NamedFormula
 
 LOGISTIC = NamedFormula.parse("r*y*(1 - y/K)")
@@ -144,6 +149,29 @@ def test_a_series_without_a_solution_leaves_the_others_alone():
     assert np.isnan(fit.constants[1]).all() and np.isnan(fit.covariances[1]).all()
 
 
+@pytest.mark.parametrize("points, freedom", [(5, 16), (25, 22)])
+def test_what_all_series_tell_of_the_noise_has_the_freedom_of_all(points, freedom):
+    """Eight series of five points and three parameters have 16 degrees of freedom in all."""
+    _, _, values = plate(8, noise=0.01)
+    chosen = np.linspace(0, TIMES.size - 1, points).astype(int)
+    series = datasets([y[chosen] for y in values], TIMES[chosen])
+    starts = np.tile([0.5, 1.0], (8, 1))
+    fit = fit_own_constants(series, LOGISTIC.with_values, starts, [0.05] * 8)
+    assert list(fit.freedom) == [freedom] * 8
+
+
+@pytest.mark.parametrize("law, shared, known", [
+    ("-a*b*y", ["a"], [False, False]), ("b - a*y", ["a"], [True, True]),
+    ("c*(b - y) + 0*a", ["a"], [False] * 3), ("-a*b*y + c", ["a", "c"], [False] * 3),
+])  # fmt: skip
+def test_a_shared_constant_that_no_data_determine_has_no_error(law, shared, known):
+    random = np.random.default_rng(0)
+    values = [2 * np.exp(-k * TIMES) + 0.01 * random.normal(size=25) for k in (0.3, 0.5, 0.8)]
+    found = discover_own_constants(TIMES, values, law=law, shared=shared)
+    assert list(np.isfinite(found.best.standard_errors).all(axis=0)) == known
+    assert ("data of no series determine it" in str(found)) == (not all(known))
+
+
 # --- formulas with names -----------------------------------------------------------
 
 
@@ -177,6 +205,36 @@ def test_the_form_is_found_and_named(of_five):
     assert list(table.index) == ["A1", "A2", "A3", "A4", "A5"]
     assert (table["K_low"] < table["K"]).all() and (table["K"] < table["K_high"]).all()
     assert np.abs(table["K"] - 1.2).max() < 0.05
+
+
+@pytest.mark.parametrize("sigma", [None, 0.01])
+def test_a_form_without_solutions_is_no_better_than_one_that_fits(sigma):
+    """Also where errors are known, and a perfect fit has a chi-squared of about 1 a point."""
+    _, _, values = plate(3, noise=0.01)
+    series = [
+        Dataset.of([Trajectory(TIMES, y, None if sigma is None else np.ones(25), sigma)])
+        for y in values
+    ]
+    fit = fit_own_constants(series, LOGISTIC.with_values, np.tile([0.5, 1.0], (3, 1)), [0.05] * 3)
+    missing = dataclasses.replace(
+        fit,
+        constants=np.where([[True], [False], [False]], fit.constants, np.nan),
+        residual_rms=np.where([True, False, False], fit.residual_rms, np.inf),
+    )
+    forms = [data_form(data) for data in series]
+    found = [Found(LOGISTIC, one, Origin(USER)) for one in (missing, fit)]
+    best, worse = form_search._scored(found, series, forms)
+    assert best.fit is fit and worse.score > best.score + 50
+
+    (form,) = forms_of([Proposal(LOGISTIC.with_values([0.5, 1.0]), Origin(USER))])[:1]
+    good, bad = (draft_score(form, np.array([0.01, 0.01, r]), forms) for r in (0.01, np.inf))
+    assert bad > good + 50
+
+
+def test_that_no_form_has_a_solution_is_said_in_a_line(monkeypatch):
+    monkeypatch.setattr(form_search, "_in_given_units", lambda *_: None)
+    with pytest.raises(DiscoveryError, match="No form has solutions"):
+        discover_own_constants(TIMES, plate(2)[2], effort="fast", sources="named laws")
 
 
 def test_each_form_stands_once(of_five):
@@ -248,9 +306,10 @@ def test_series_that_differ_are_in_the_picture_and_one_that_says_nothing_squeeze
     assert of_k.get_ylim()[0] < 1.1 and 3.0 < of_k.get_ylim()[1] < 4.0
 
 
-def test_a_given_form_with_a_shared_constant():
+@pytest.mark.parametrize("shared", [["K"], "K"])
+def test_a_given_form_with_a_shared_constant(shared):
     r, _, values = plate(6, capacity=1.2)
-    found = discover(TIMES, values, constants="own", law="r*y*(1 - y/K)", shared=["K"])
+    found = discover(TIMES, values, constants="own", law="r*y*(1 - y/K)", shared=shared)
     best = found.best
     assert best.shared == ("K",) and np.ptp(best.constants[:, 1]) < 1e-12
     assert np.abs(best.constants[:, 0] - r).max() < 0.15
@@ -375,6 +434,17 @@ def test_to_share_a_constant_makes_a_form_no_surer():
     assert together.best.probability == pytest.approx(alone.best.probability, abs=0.1)
     known = discover_own_constants(TIMES, values, law="r*y*(1 - y/K)", shared=["K"])
     assert known.best.probability == 1.0
+
+
+def test_one_text_is_a_list_of_one():
+    """Km: no K of the law is shared by its first letter."""
+    t = np.linspace(0.0, 8.0, 20)
+    law = NamedFormula.parse("-V*y/(Km + y) - K*y")
+    values = [solve(law.with_values([v, 1.0, k]), 5.0, t) for v, k in ((1.0, 0.1), (2.0, 0.3))]
+    found = discover_own_constants(t, values, law=law.text, shared="Km").best
+    assert found.shared == ("Km",)
+    same = dict(zip(found.names, np.ptp(found.constants, axis=0) < 1e-9))
+    assert same == {"V": False, "Km": True, "K": False}
 
 
 def test_labels_must_differ():

@@ -36,6 +36,7 @@ from nsode_jax.selection.score import (
     edge_cost,
     evidence,
     independent_share,
+    laplace,
     residual_floor,
 )
 
@@ -124,6 +125,10 @@ def searched(
         named = _in_given_units(one, units, given)
         if named is not None:  # Two forms may be one law, written in its customary parameters.
             renamed.setdefault(named.formula.text, named)
+    if not renamed:
+        raise DiscoveryError(
+            "No form has solutions near the data of any series; try a greater effort."
+        )
     searched = f"searched in {len(chosen)} of {len(series)} series"
     return list(renamed.values()), (*tried, searched)
 
@@ -152,10 +157,13 @@ def _scored(
     for one, of_form in zip(found, fits, strict=True):
         total, priors = 0.0, []
         for fit, data, form, share in zip(of_form, series, forms, shares, strict=True):
-            if fit.diverged:
-                continue  # It tells as little of that series as a constant does.
+            floor = residual_floor(data, form)
+            if fit.diverged:  # It tells as little of that series as a constant does.
+                count, initials = share * form.count, len(form.y0s)
+                total += laplace(1.0, (), count, initials, floor, form.sigma)
+                continue
             relative = min(fit.residual_rms / data.spread, 1.0)
-            total += evidence(fit.expression, relative, form, residual_floor(data, form), share)
+            total += evidence(fit.expression, relative, form, floor, share)
             priors.append(edge_cost(fit.expression, data) - 2 * log_prior(fit.expression))
         score = total + float(np.median(priors)) if priors else math.inf
         scored.append(dataclasses.replace(one, score=score))

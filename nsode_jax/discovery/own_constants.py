@@ -47,6 +47,7 @@ from nsode_jax.selection.score import (
     share_of,
     unseen_probability,
 )
+from nsode_jax.system.settings import listed
 
 _MOST_POINTS_EACH = 200
 
@@ -57,13 +58,13 @@ def discover_own_constants(
     *,
     labels: Sequence[str] | None = None,
     law: str | None = None,
-    shared: Sequence[str] = (),
+    shared: str | Sequence[str] = (),
     bounds: Mapping[str, tuple[float | None, float | None]] | None = None,
     sigma: Any = None,
     effort: str = "default",
-    sources: Sequence[str | CandidateSource] = SOURCES,
+    sources: str | Sequence[str | CandidateSource] = SOURCES,
     weights: str = "small",
-    operators: Sequence[str] | None = None,
+    operators: str | Sequence[str] | None = None,
     max_symbols: int | None = None,
     zero_at_zero: bool = False,
     named_laws: NamedLaws = None,
@@ -97,7 +98,8 @@ def discover_own_constants(
       ValueError: if an option is not what it should be.
     """
     started = time.monotonic()
-    allowed = None if operators is None else frozenset(operators)
+    shared, sources = listed(shared), listed(sources)
+    allowed = None if operators is None else frozenset(listed(operators))
     restriction = Restriction(allowed, max_symbols, zero_at_zero)
     if law is not None:
         _refuse_search(effort, sources, weights, restriction, named_laws)
@@ -112,7 +114,7 @@ def discover_own_constants(
         raise ValueError(
             "constants of their own take several series, lists of times and of values; there is one"
         )
-    names = tuple(map(str, range(1, len(trajectories) + 1))) if labels is None else tuple(labels)
+    names = tuple(map(str, range(1, len(trajectories) + 1))) if labels is None else listed(labels)
     if len(names) != len(trajectories):
         raise ValueError(f"there are {len(names)} labels for {len(trajectories)} series")
     if twice := [name for name, times in collections.Counter(names).items() if times > 1]:
@@ -160,7 +162,7 @@ def _refuse_search(
     """Refuses what a search is told where there is none."""
     chosen = {
         "effort": effort != "default",
-        "sources": tuple(sources) != SOURCES,
+        "sources": sources != SOURCES,
         "weights": weights != "small",
         "operators": restriction.operators is not None,
         "max_symbols": restriction.max_symbols is not None,

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from nsode_jax.discovery.form_search import Found, as_fit
 from nsode_jax.fitting.own_constants import OwnConstants, fit_own_constants
@@ -38,11 +38,11 @@ def noise_within_series(found: Found, given: Sequence[Dataset]) -> _Sizes | None
 
     Args:
       found: a form with the constants of every series.
-      given: each the data of one, whose values count alike.
+      given: each the data of one, whose values count by what they are means of.
 
     Returns:
-      For each series shape [time], the mean of 1 / square being 1; None if all values count
-      alike, or the fits do not tell.
+      For each series shape [time]; None if the values count as they did, or the fits do not
+      tell.
     """
     usable = [i for i, one in enumerate(found.fit.residual_rms) if math.isfinite(one)]
     if len(usable) < len(given):
@@ -58,20 +58,24 @@ def noise_within_series(found: Found, given: Sequence[Dataset]) -> _Sizes | None
     likelihoods = []
     for power in POWERS:
         sizes = [noise_of_power(_solution(found, i, given[i]), power) for i in places]
-        weighted = [one.with_noise(size) for one, size in zip(chosen, sizes, strict=True)]
+        weighted = [_counting(*pair) for pair in zip(chosen, sizes, strict=True)]
         constants, y0s = found.fit.constants[places], found.fit.y0s[places].tolist()
         fit = fit_own_constants(
             weighted, found.formula.with_values, constants, y0s, bounds=found.bounds
         )
         likelihoods.append(_log_likelihood(fit, weighted, sizes))
-    alike = [data.count for data in chosen]
-    constant = _log_likelihood_of(
-        found.fit.residual_rms[places], np.array(alike), found.fit.freedom[places]
-    )
+    counts, fitted = np.array([data.count for data in chosen]), len(found.names) + 1
+    constant = _log_likelihood_of(found.fit.residual_rms[places], counts, fitted)
     best = int(np.argmax(likelihoods))
     if not likelihoods[best] - constant > _CLEAR:
         return None
-    return [noise_of_power(_solution(found, i, data), POWERS[best]) for i, data in enumerate(given)]
+    grown = [noise_of_power(_solution(found, i, one), POWERS[best]) for i, one in enumerate(given)]
+    return [size / one.weights for one, size in zip(given, grown, strict=True)]
+
+
+def _counting(data: Dataset, size: Float[np.ndarray, " time"]) -> Dataset:
+    """With noise that is larger than so far by some factors."""
+    return data.with_noise(size / data.weights)
 
 
 def _solution(found: Found, i: int, data: Dataset) -> Float[np.ndarray, " time"]:
@@ -83,14 +87,21 @@ def _solution(found: Found, i: int, data: Dataset) -> Float[np.ndarray, " time"]
 
 def _log_likelihood(fit: OwnConstants, data: Sequence[Dataset], sizes: _Sizes) -> float:
     counts = np.array([one.count for one in data])
-    known = _log_likelihood_of(fit.residual_rms, counts, fit.freedom)
+    known = _log_likelihood_of(fit.residual_rms, counts, fit.constants.shape[1] + 1)
     return known - float(sum(np.log(size).sum() for size in sizes))
 
 
 def _log_likelihood_of(
-    rms: Float[np.ndarray, " series"],
-    counts: Float[np.ndarray, " series"],
-    freedom: Float[np.ndarray, " series"],
+    rms: Float[np.ndarray, " series"], counts: Int[np.ndarray, " series"], fitted: int
 ) -> float:
-    """Of residuals whose size is that of each series itself, up to a constant."""
-    return float(np.sum(-freedom / 2 * np.log(counts * rms**2)))
+    """Of residuals whose size is that of each series itself, up to a constant.
+
+    Args:
+      rms: of the residuals.
+      counts: of the observations.
+      fitted: parameters of each series.
+    """
+    freedom = np.maximum(counts - fitted, 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = freedom / 2 * np.log(counts * rms**2)
+    return -float(np.sum(terms[freedom > 0]))

@@ -62,8 +62,8 @@ class OwnConstants:
         series has no solution, shape [series].
       covariances: of the constants of each series; NaN where the data do not determine
         them, shape [series, constants, constants].
-      freedom: degrees of freedom by which each series' noise was estimated, `KNOWN` where that
-        was not needed, shape [series].
+      freedom: degrees of freedom by which each series' noise was estimated, those of all
+        together where it was theirs, `KNOWN` where that was not needed, shape [series].
       converged: whether the fits met their tolerance, shape [series].
     """
 
@@ -120,7 +120,7 @@ def fit_own_constants(
     problems = [problem for problem, _ in alone]
     converged = [met for _, met in alone]
     shared = np.zeros(starts.shape[1], bool) if shared is None else shared
-    noise = _noise(problems)
+    noise, freedom = _noise(problems)
     if shared.any() and math.isfinite(usual):
         problems, met = _together(series, law_of, problems, noise, shared, bounds)
         converged = [met and math.isfinite(problem.best_rms) for problem in problems]
@@ -133,7 +133,7 @@ def fit_own_constants(
         y0s=final[:, number],
         residual_rms=np.array([problem.best_rms * problem.spread for problem in problems]),
         covariances=_covariances(problems, noise, shared),
-        freedom=np.array([_freedom(problem) for problem in problems]),
+        freedom=freedom,
         converged=np.array(converged),
     )
 
@@ -166,28 +166,28 @@ def _alone(
     return problem, False
 
 
-def _freedom(problem: Problem) -> int:
-    """Degrees of freedom by which the noise of a series is estimated."""
-    return problem.data.size - problem.best.size if problem.sigma is None else KNOWN
-
-
-def _noise(problems: Sequence[Problem]) -> Float[np.ndarray, " series"]:
-    """Standard deviation of each series' noise, relative to its spread.
+def _noise(
+    problems: Sequence[Problem],
+) -> tuple[Float[np.ndarray, " series"], Int[np.ndarray, " series"]]:
+    """Standard deviation of each series' noise, relative to its spread, and degrees of freedom.
 
     Known, or estimated; of series with few points by all of them together, in units of y.
     """
     known = [problem.sigma for problem in problems]
     if None not in known:
-        return np.array(known) / np.array([problem.spread for problem in problems])
+        spreads = np.array([problem.spread for problem in problems])
+        return np.array(known) / spreads, np.full(len(problems), KNOWN)
     squares = np.array([problem.best_rms**2 * problem.data.size for problem in problems])
     freedom = np.array([problem.data.size - problem.best.size for problem in problems])
     spreads = np.array([problem.spread for problem in problems])
     usable = np.isfinite(squares) & (freedom > 0)
-    pooled = np.sum((squares * spreads**2)[usable]) / max(freedom[usable].sum(), 1)
+    in_all = int(freedom[usable].sum())
+    pooled = np.sum((squares * spreads**2)[usable]) / max(in_all, 1)
     with np.errstate(invalid="ignore"):
         own = np.sqrt(squares / np.maximum(freedom, 1))
     few = ~np.isfinite(squares) | (freedom < _LEAST_FREEDOM)
-    return np.maximum(np.where(few, math.sqrt(pooled) / spreads, own), _LEAST_NOISE)
+    noise = np.maximum(np.where(few, math.sqrt(pooled) / spreads, own), _LEAST_NOISE)
+    return noise, np.where(few, in_all, freedom)
 
 
 # --- constants that are shared ---------------------------------------------------
@@ -321,17 +321,19 @@ def _covariances(
     jacobians = {i: part.jacobian / (noise[i] * widened) for i, part in linear.items()}
     is_shared = np.append(shared, False)
     # What the shared constants are known by, when each series' own are fitted too.
-    information = np.zeros((int(shared.sum()),) * 2)
-    own = {}
+    left_to_shared, squares, own = [], np.zeros(int(shared.sum())), {}
     for i, jacobian in jacobians.items():
         of_own, of_shared = jacobian[:, ~is_shared], jacobian[:, is_shared]
         inverse = _inverse(of_own)
         if inverse is None:
             continue
-        change = inverse @ of_own.T @ of_shared
-        information += of_shared.T @ (of_shared - of_own @ change)
-        own[i] = inverse, change
-    common = _inverse(np.linalg.cholesky(information).T) if own and shared.any() else None
+        basis, _ = np.linalg.qr(of_own)
+        left_to_shared.append(of_shared - basis @ (basis.T @ of_shared))
+        squares += (of_shared**2).sum(axis=0)
+        own[i] = inverse, inverse @ of_own.T @ of_shared
+    common = None
+    if own and shared.any():
+        common = _inverse(np.concatenate(left_to_shared), np.sqrt(squares))
     for i, (inverse, change) in own.items():
         full = np.zeros((is_shared.size,) * 2)
         full[np.ix_(~is_shared, ~is_shared)] = inverse
@@ -347,7 +349,9 @@ def _covariances(
     return result
 
 
-def _inverse(columns: Float[np.ndarray, "rows columns"]) -> Float[np.ndarray, "..."] | None:
+def _inverse(
+    columns: Float[np.ndarray, "rows columns"], size: Float[np.ndarray, " columns"] | None = None
+) -> Float[np.ndarray, "columns columns"] | None:
     """(J' J)^-1; None where J does not determine all parameters."""
-    root = root_of_inverse(columns, LEAST_SINGULAR)
+    root = root_of_inverse(columns, LEAST_SINGULAR, size)
     return None if root is None else root @ root.T

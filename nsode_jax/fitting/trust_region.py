@@ -36,23 +36,26 @@ def minimized(
       bounds: the least and the greatest value of each parameter, if they have any; the start is
         within.
     """
-    result = least_squares(
-        residual,
-        start,
-        jac=jacobian,  # pyright: ignore[reportArgumentType]
-        method="trf",
-        bounds=(-np.inf, np.inf) if bounds is None else bounds,
-        x_scale="jac",
-        ftol=tolerance,
-        xtol=tolerance,
-        gtol=1e-12,
-        max_nfev=iterations,
-    )
+    with np.errstate(all="ignore"):  # Of derivatives of solutions that run away.
+        result = least_squares(
+            residual,
+            start,
+            jac=jacobian,  # pyright: ignore[reportArgumentType]
+            method="trf",
+            bounds=(-np.inf, np.inf) if bounds is None else bounds,
+            x_scale="jac",
+            ftol=tolerance,
+            xtol=tolerance,
+            gtol=1e-12,
+            max_nfev=iterations,
+        )
     return result.status > 0
 
 
 def root_of_inverse(
-    jacobian: Float[np.ndarray, "observations parameters"], least_singular: float
+    jacobian: Float[np.ndarray, "observations parameters"],
+    least_singular: float,
+    size: Float[np.ndarray, " parameters"] | None = None,
 ) -> Float[np.ndarray, "parameters parameters"] | None:
     """A root R of the inverse of J'J = (R R')^-1, from which covariances are made.
 
@@ -60,14 +63,16 @@ def root_of_inverse(
       jacobian: J.
       least_singular: of J with columns of unit length, relative to its largest singular value;
         below is rounding.
+      size: lengths of the columns before a part of them was taken away, to which they are
+        relative then; their own if left out.
 
     Returns:
       None where J does not determine all parameters.
     """
-    size = np.sqrt((jacobian**2).sum(axis=0))
+    size = np.sqrt((jacobian**2).sum(axis=0)) if size is None else size
     if len(jacobian) < size.size or not (np.isfinite(size).all() and (size > 0).all()):
         return None
     _, singular, v = np.linalg.svd(jacobian / size, full_matrices=False)
-    if singular[-1] < least_singular * singular[0]:
+    if singular[-1] < least_singular * max(singular[0], 1.0):
         return None
     return v.T / singular / size[:, None]

@@ -29,7 +29,7 @@ from nsode_jax.search.sources import UNRESTRICTED, Proposal, Restriction
 from nsode_jax.selection.belief import written_log_prior
 from nsode_jax.selection.form import form_of
 from nsode_jax.selection.named_formula import NamedFormula
-from nsode_jax.selection.score import NUMBER_COST, RELATIVE_FLOOR, misfit
+from nsode_jax.selection.score import NUMBER_COST, RELATIVE_FLOOR, laplace
 
 REPRESENTATIVES = 4
 """So many series are searched for forms."""
@@ -179,8 +179,8 @@ def draft_score(
     total = -2 * written_log_prior(form.guess.expression)
     for residual, regression in zip(residuals, regressions, strict=True):
         count, floor = regression.count, max(regression.floor, RELATIVE_FLOOR)
-        counted = (count - len(regression.y0s)) / count
-        total += counted * float(misfit(min(residual, 1.0), count, floor))
+        initials, sigma = len(regression.y0s), regression.sigma
+        total += laplace(min(float(residual), 1.0), (), count, initials, floor, sigma)
         total += number * (math.log(count) + NUMBER_COST)
     return total
 
