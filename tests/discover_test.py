@@ -191,6 +191,17 @@ def test_options_that_make_no_sense_are_refused():
         _quick(YEAST_TIME, YEAST, candidates=["y + import os"])
 
 
+def test_one_text_is_a_list_of_one():
+    """No letters of a law, of a source or of an operator are taken for such."""
+    options = {"candidates": "0.5*y*(1 - y/6)", "sources": "named laws", "operators": "exp"}
+    one = _quick(YEAST_TIME, YEAST, **options)
+    several = _quick(YEAST_TIME, YEAST, **{name: [text] for name, text in options.items()})
+    assert [law.expression for law in one.candidates] == [
+        law.expression for law in several.candidates
+    ]
+    assert any(law.origin == "user" for law in one.candidates)
+
+
 def test_several_series_share_one_law():
     """Each alone sees too little of f: one below both fixed points, one above."""
     law = Expression.from_infix("0.8*y*(1 - y/3)*(y/0.5 - 1)")

@@ -259,9 +259,17 @@ def test_constant_values():
 
 
 def test_too_few_times():
-    with pytest.warns(UserWarning, match="3 different times at most; at least 8 are needed"):
+    with pytest.warns(UserWarning, match="3 different times in all; at least 8 are needed"):
         model = NSODERegressor().fit([0, 1, 2, 2], [1.0, 2.0, 2.0, 4.0])
     assert_array_equal(model.predict([5.0]), [2.0])  # Of the averages 1, 2, 3.
+
+
+def test_points_of_all_series_count_together():
+    """As of `discover`: three series of 6 points are 18."""
+    t = np.linspace(0.0, 3.0, 6)
+    y = [y0 * np.exp(-0.5 * t) for y0 in (1.0, 2.0, 3.0)]
+    model = NSODERegressor(effort="fast", sources="named laws").fit([t] * 3, y)
+    assert model.expression_.evaluate(2.0) == pytest.approx(-1.0, rel=1e-9)
 
 
 def test_no_law_found(monkeypatch):

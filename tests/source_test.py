@@ -10,7 +10,8 @@ from observing import logistic_discovery
 from scipy.integrate import solve_ivp
 
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.results.source import with_names
+from nsode_jax.results.source import program_of_series, with_names
+from nsode_jax.selection.named_formula import NamedFormula
 
 
 @pytest.mark.parametrize("backend", ["numpy", "jax"])
@@ -47,6 +48,19 @@ def test_other_constants_are_taken():
 )
 def test_constants_get_names(formula, text, places):
     assert with_names((Expression.from_infix(formula),))[:2] == ((text,), places)
+
+
+@pytest.mark.parametrize(
+    "label",
+    ['"""\nRAN = 1\n"""', '""" + str(globals().update(RAN=1)) + """', "'); RAN = 1 #", "a\\",
+     "a\nRAN = 1", "{0}", "\u2028RAN = 1"],
+)  # fmt: skip
+def test_no_label_is_executed(label):
+    names, formula = {}, NamedFormula.parse("-k*y")
+    text = program_of_series(formula, [label, "b"], np.array([[0.5], [0.2]]), [(0.0, 1.0)] * 2)
+    exec(text, names)  # noqa: S102 - our own program.
+    assert "RAN" not in names and list(names["CONSTANTS"]) == [label, "b"]
+    assert names["vector_field"](0.0, 2.0, label) == -1.0
 
 
 def test_names_go_on_and_variables_may_have_others():

@@ -288,10 +288,10 @@ def _is_constant(y: Float[np.ndarray, " time"]) -> bool:
 
 
 def _why_no_law_can_be_told(trajectories: Sequence[Trajectory]) -> str:
-    """A sentence, if no series has enough points or none changes; else nothing."""
-    most = max(map(len, trajectories))
-    if most < MIN_POINTS:
-        return f"{count(most, 'different time')} at most; at least {MIN_POINTS} are needed."
+    """A sentence, if all series have too few points or none changes; else nothing."""
+    points = sum(map(len, trajectories))
+    if points < MIN_POINTS:
+        return f"{count(points, 'different time')} in all; at least {MIN_POINTS} are needed."
     if all(_is_constant(trajectory.y) for trajectory in trajectories):
         return "The values do not change."
     return ""

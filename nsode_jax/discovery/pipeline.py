@@ -45,6 +45,7 @@ from nsode_jax.selection.score import (
     posterior_probabilities,
     unseen_probability,
 )
+from nsode_jax.system.settings import listed
 
 _WITH_UNCERTAINTY = 30
 """So many candidates, the best, get a covariance of their constants."""
@@ -61,12 +62,12 @@ def discover(
     y: Float[np.ndarray, " time"] | Sequence,
     *,
     effort: str = "default",
-    sources: Sequence[str | CandidateSource] = SOURCES,
-    candidates: Sequence[str | Expression] = (),
+    sources: str | Sequence[str | CandidateSource] = SOURCES,
+    candidates: str | Sequence[str | Expression] = (),
     weights: str = "small",
     beams: int | None = None,
     samples: int | None = None,
-    operators: Sequence[str] | None = None,
+    operators: str | Sequence[str] | None = None,
     max_symbols: int | None = None,
     zero_at_zero: bool = False,
     known: str | None = None,
@@ -86,7 +87,7 @@ def discover(
         unsorted times are dealt with and noted; long series are thinned for fitting.
       effort: "fast", "default" or "thorough", a name in `EFFORTS`.
       sources: where candidate laws come from: names in `SOURCES`, or objects that
-        follow the protocol `CandidateSource`.
+        follow the protocol `CandidateSource`. One needs no list here and below.
       candidates: laws of your own in the units of the data, such as "0.5*y*(1 - y/600)".
         Their constants are where the fit begins; each is in the result, however it fits.
       weights: name or path of the network's weights.
@@ -127,16 +128,19 @@ def discover(
     """
     started = time.monotonic()
     work = work_of(effort, beams, samples)
-    own = [Expression.from_infix(law) if isinstance(law, str) else law for law in candidates]
-    frame = None if known is None else Frame.of(known)
-    allowed = None if operators is None else frozenset(operators)
+    own = [
+        Expression.from_infix(law) if isinstance(law, str) else law for law in listed(candidates)
+    ]
+    allowed = None if operators is None else frozenset(listed(operators))
     restriction = Restriction(allowed, max_symbols, zero_at_zero)
-    if frame is not None:
-        sources = [source for source in sources if source != "network"]
+    if known is not None:
+        sources = [source for source in listed(sources) if source != "network"]
     asked = sources_named(sources, weights, work, restriction, named_laws)
     if not (asked or own):
         raise ValueError("without beams, samples and other sources there is no law to try")
     trajectories, notes = read_series(t, y, sigma)
+    values = np.concatenate([series.y for series in trajectories])
+    frame = None if known is None else Frame.of(known, values)
 
     progress("reading the data", 0.0)
     if limits and len(limits) != len(trajectories):
@@ -162,7 +166,7 @@ def discover(
         for series, one in zip(trajectories, given, strict=True)
     )
     found = _candidates(ranked, given, trajectories, prior.own_laws, judged=not robust)
-    told = "" if frame is None else frame.note(found[0].expression)
+    told = "" if frame is None else frame.note(found[0].expression, given.size)
     notes = (*notes, *more, *searched.remarks, *([told] if told else []), *lag)
     notes += diagnose(found, trajectories, lag_known=bool(lag))
     seconds = time.monotonic() - started
@@ -187,7 +191,7 @@ def work_of(effort: str, beams: int | None, samples: int | None) -> Effort:
 
 
 def sources_named(
-    sources: Sequence[str | CandidateSource],
+    sources: str | Sequence[str | CandidateSource],
     weights: str,
     work: Effort,
     restriction: Restriction,
@@ -206,7 +210,7 @@ def sources_named(
         "library": LibrarySource(),
     }
     asked: list[CandidateSource] = []
-    for source in sources:
+    for source in (sources := listed(sources)):
         if not isinstance(source, str):
             asked.append(source)
         elif source not in known:

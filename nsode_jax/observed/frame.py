@@ -104,16 +104,15 @@ class Frame:
 
     def _check(self, text: str, probes: Float[np.ndarray, " probes"]) -> None:
         """Refuses what is not linear in the gap where it is defined; `applied` tells where not."""
-        at = {value: self._with(value, probes) for value in (0.0, 1.0, 2.0)}
-        defined = np.all([np.isfinite(rates) for rates in at.values()], axis=0)
-        with np.errstate(all="ignore"):
-            bent = at[2.0] - 2 * at[1.0] + at[0.0]
-        size = np.max([np.abs(rates) for rates in at.values()], axis=0)
-        if not defined.any():
+        rates = np.array([self._with(value, probes) for value in (0.0, 1.0, 2.0)])
+        rates = rates[:, np.isfinite(rates).all(axis=0)]
+        if not rates.size:
             return
-        if (np.abs(bent[defined]) > _LINEAR * size[defined]).any():
+        with np.errstate(over="ignore"):
+            bent = np.abs(rates[2] - 2 * rates[1] + rates[0])
+        if (bent > _LINEAR * np.abs(rates).max(axis=0)).any():
             raise FrameError(f"{text!r} must be linear in the unknown part, such as y*(1 - {GAP})")
-        if not np.abs((at[1.0] - at[0.0])[defined]).any():
+        if (rates[1] == rates[0]).all():
             raise FrameError(f"in {text!r} the unknown part does not count")
 
     def _with(self, gap: float, y: Float[np.ndarray, "*values"]) -> Float[np.ndarray, "*values"]:

@@ -56,7 +56,7 @@ STARTS = {{
 
 
 def vector_field(t, y, series):
-    """dy/dt of a series, as solve_ivp takes it with args=({label},)."""{unpacked}
+    """dy/dt of a series, as solve_ivp takes it with args=(label,), one of CONSTANTS."""{unpacked}
     return {formula}
 '''
 
@@ -205,7 +205,7 @@ def program_of_series(
 
     Args:
       formula: f(y), with names for its constants.
-      labels: what the series are called.
+      labels: what the series are called: any text, which the program never executes.
       constants: of each series.
       starts: first time and value of each.
 
@@ -220,7 +220,6 @@ def program_of_series(
         names=", ".join(formula.names),
         constants=_rows(labels, values),
         starts=_rows(labels, begin),
-        label=repr(labels[0]),
         unpacked=f"\n    {_tuple(names)} = CONSTANTS[series]" if names else "",
         formula=_called(text, "np"),
     )
