@@ -5,7 +5,7 @@ import pytest
 from observing import observed
 from solved import laws
 
-from nsode_jax.dynamics.system import System
+from nsode_jax.dynamics.system import System, integrate
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.shooting import covariance, fit_system
 from nsode_jax.fitting.system_problem import Tie
@@ -46,6 +46,19 @@ def test_errors_of_a_noisy_quantity_do_not_shrink_beside_a_precise_one():
     joint = error([x, z], "-0.7*x", "-0.4*z")
     assert joint[1] == pytest.approx(alone[0], rel=0.05)
     assert joint[0] < 1e-5
+
+
+def test_stiff_systems_are_fitted():
+    """A fast exchange, of which the first points alone tell anything, and a slow loss."""
+    t = np.r_[0.0, np.geomspace(1e-5, 4.0, 40)]
+    truth = laws(PREY.variables, "5000*y - 5000*x", "-0.5*x")
+    y = integrate(truth, [1.0, 0.2], t, rtol=1e-11, atol=1e-11)
+    data = Observations(PREY, (Run(t, y, np.empty((t.size, 0))),))
+    start = laws(PREY.variables, "4000*y - 4000*x", "-0.7*x")
+    fit = fit_system(data, start, ORIGINS[:2], stopping=FULL)
+    found = np.concatenate([law.constants for law in fit.laws])
+    assert np.abs(found) == pytest.approx([5000.0, 5000.0, 0.5], rel=1e-3)
+    assert (fit.residuals < 1e-4 * data.spread).all()
 
 
 def test_tied_constants_stay_opposite():

@@ -46,6 +46,13 @@ def test_stiff_equations_are_handed_on():
     np.testing.assert_allclose(y[1:, 0], 1.0, rtol=1e-6)
 
 
+def test_so_they_are_with_inputs():
+    t = np.linspace(0.0, 2.0, 9)
+    inputs = measured_inputs(t, np.linspace(1.0, 3.0, 9)[:, None])
+    y = integrate(laws(("x", "u"), "1e7*(u - x)"), [0.0], t, inputs, max_steps=500)
+    np.testing.assert_allclose(y[1:, 0], 1.0 + t[1:], rtol=1e-5)
+
+
 def test_what_blows_up_has_a_solution_up_to_there():
     t = np.array([0.0, 0.5, 0.9, 1.5, 2.0])
     y = integrate(laws(("x", "y"), "x**2", "y"), [1.0, 1.0], t)

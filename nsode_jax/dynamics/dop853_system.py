@@ -29,7 +29,7 @@ _LONGEST_STEP = 1 / 16
 
 
 @numba.njit(nogil=True, error_model="numpy")
-def _fill_inputs(breaks, coefficients, with_time, states, time, point):
+def fill_inputs(breaks, coefficients, with_time, states, time, point):
     """Sets the inputs and the time, which follow the states in the variables."""
     number = coefficients.shape[2]
     if number:
@@ -72,7 +72,7 @@ def _slopes(program, memories, inputs, time, y, k, strict=False):
     breaks, coefficients, with_time = inputs
     copies, states = y.shape
     point = np.empty(states + coefficients.shape[2] + with_time)
-    _fill_inputs(breaks, coefficients, with_time, states, time, point)
+    fill_inputs(breaks, coefficients, with_time, states, time, point)
     for copy in range(copies):
         point[:states] = y[copy]
         run_system(instructions, memories[copy], point, first_result, k[copy])

@@ -189,31 +189,16 @@ def solve_system(
       ValueError: if there are not as many components as initial values, or the
         variables are not the quantities with or without time.
     """
-    from nsode_jax.dynamics.stack_machine import Program, run_system  # Numba is slow to import.
+    from nsode_jax.dynamics.stack_machine import Program  # Numba is slow to import.
+    from nsode_jax.dynamics.stiff import lsoda
 
     program, count = Program.from_expressions(components), len(components)
-    with_time = program.variables == count + 1
-    if len(y0) != count or not (with_time or program.variables == count):
+    if len(y0) != count or program.variables not in (count, count + 1):
         raise ValueError(
             f"{count} equations of {program.variables} variables and {len(y0)} initial values"
         )
-    memory, point, slope = program.memory.copy(), np.empty(program.variables), np.empty(count)
-
-    def derivative(y, time):
-        point[:count] = y
-        if with_time:
-            point[count] = time
-        run_system(program.instructions, memory, point, program.results.start, slope)
-        return slope
-
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore", ODEintWarning)
-        if not np.isfinite(derivative(np.asarray(y0, np.float64), t[0])).all():
-            return None
-        y, info = odeint(
-            derivative, y0, t, rtol=rtol, atol=atol, mxstep=max_steps, full_output=True
-        )
-    return y if info["message"] == _SUCCESS and np.isfinite(y).all() else None
+    start = np.asarray(y0, np.float64)
+    return lsoda(program, program.memory, start, t, rtol=rtol, atol=atol, max_steps=max_steps)
 
 
 def solutions(

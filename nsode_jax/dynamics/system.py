@@ -17,8 +17,8 @@ from scipy.interpolate import PchipInterpolator
 from nsode_jax.dynamics import dop853_system
 from nsode_jax.dynamics.dop853 import TOO_MANY_STEPS
 from nsode_jax.dynamics.dop853_system import NO_INPUTS, Inputs
-from nsode_jax.dynamics.solve import solve_system
 from nsode_jax.dynamics.stack_machine import Program
+from nsode_jax.dynamics.stiff import lsoda
 from nsode_jax.expressions.coupled import MOST_STATES
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import TIME
@@ -136,8 +136,9 @@ def integrate(
         max_steps=max_steps,
         partial=True,
     )
-    if solved.status == TOO_MANY_STEPS and inputs is NO_INPUTS:
-        by_lsoda = solve_system(equations, list(y0), t, rtol=rtol, atol=atol)
-        if by_lsoda is not None:
-            return by_lsoda
+    if solved.status == TOO_MANY_STEPS:
+        start = np.asarray(y0, np.float64)
+        stiff = lsoda(program, program.memory, start, t, inputs, rtol=rtol, atol=atol)
+        if stiff is not None:
+            return stiff
     return solved.y[0]

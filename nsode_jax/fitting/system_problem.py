@@ -14,7 +14,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from nsode_jax.dynamics import dop853_system
+from nsode_jax.dynamics.dop853 import TOO_MANY_STEPS
 from nsode_jax.dynamics.stack_machine import Program
+from nsode_jax.dynamics.stiff import lsoda
 from nsode_jax.expressions.constants import exponent_constants, is_plain
 from nsode_jax.expressions.expression import Expression, ExpressionError, Skeleton
 from nsode_jax.expressions.operators import UNIT
@@ -27,6 +29,9 @@ SYSTEMATIC_SHARE = 1e-3
 
 _TOLERANCE = 1e-7
 _MAX_STEPS = 3000
+_STIFF_TOLERANCE, _STIFF_EVALUATIONS, _STIFF_WORK = 1e-10, 5000, 1000
+"""Of LSODA, whose neighbouring solutions take steps of their own: their differences need more
+digits. And what one such solution counts as, in steps."""
 _BREAKS = 300
 """Times at which inputs were measured: more of them ask for as many more steps."""
 _MOST_WORK = 400_000
@@ -113,6 +118,7 @@ class Problem:
         breaks = max(run.inputs.breaks.size for run in data.runs)
         self.more = max(1.0, breaks / _BREAKS)
         self.work = _MOST_WORK * self.more
+        self.stiff: set[int] = set()  # Segments that DOP853 takes too many steps for.
         self.best_rms, self.best = math.inf, self.start()
 
     # --- parameters ----------------------------------------------------------
@@ -210,14 +216,24 @@ class Problem:
                 moved[i] += _STEP
                 memories[1 + i] = self._memory(moved)
         found = []
-        for segment, y0, size, level in zip(
-            self.segments, states, self.start_size, self.resolution, strict=True
-        ):
+        for i, (y0, size) in enumerate(zip(states, self.start_size, strict=True)):
             starts = np.repeat(y0[None], copies, axis=0)
             if derivatives:
                 starts[1 + number :] += _STEP * np.diag(size)
-            if self.work <= 0:
-                raise BudgetSpent
+            found.append(self._solutions(i, memories, starts)[:, :, : self.observed])
+        return found
+
+    def _solutions(
+        self,
+        number: int,
+        memories: Float[np.ndarray, "copies address"],
+        starts: Float[np.ndarray, "copies states"],
+    ) -> Float[np.ndarray, "copies time states"]:
+        """The states of a segment; NaN without a solution."""
+        segment, level = self.segments[number], self.resolution[number]
+        if self.work <= 0:
+            raise BudgetSpent
+        if number not in self.stiff:
             solved = dop853_system.integrate(
                 self.program,
                 memories,
@@ -229,8 +245,26 @@ class Problem:
                 limit=_FAR * self.state_size,
                 max_steps=round(_MAX_STEPS * self.more),
             )
-            self.work -= solved.steps * copies
-            found.append(solved.y[:, :, : self.observed])
+            self.work -= solved.steps * len(starts)
+            if solved.status != TOO_MANY_STEPS:
+                return solved.y
+        found = np.full((len(starts), segment.t.size, starts.shape[1]), math.nan)
+        for copy, (memory, y0) in enumerate(zip(memories, starts, strict=True)):
+            self.work -= _STIFF_WORK
+            solution = lsoda(
+                self.program,
+                memory,
+                y0,
+                segment.t,
+                segment.run.inputs,
+                rtol=_STIFF_TOLERANCE,
+                atol=_STIFF_TOLERANCE * level,
+                max_evaluations=_STIFF_EVALUATIONS * self.more,
+            )
+            if solution is None:
+                return np.full_like(found, math.nan)
+            found[copy] = solution
+        self.stiff.add(number)
         return found
 
     def _memory(self, parameters: Float[np.ndarray, " parameters"]) -> np.ndarray:

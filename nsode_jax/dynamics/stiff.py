@@ -1,0 +1,80 @@
+"""Stiff systems by LSODA, where the steps of an explicit method would be too many."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+from jaxtyping import Float
+from scipy.integrate import ODEintWarning, odeint
+
+from nsode_jax.dynamics.dop853_system import NO_INPUTS, Inputs, fill_inputs
+from nsode_jax.dynamics.stack_machine import Program, run_system
+
+_SUCCESS = "Integration successful."
+
+_LONGEST_STEP = 1 / 16
+"""Of the whole time, where there are inputs that a longer one would miss."""
+
+
+class _TooManyEvaluations(Exception):
+    """Ends LSODA from within its callback."""
+
+
+def lsoda(
+    program: Program,
+    memory: Float[np.ndarray, " address"],
+    y0: Float[np.ndarray, " states"],
+    t: Float[np.ndarray, " time"],
+    inputs: Inputs = NO_INPUTS,
+    *,
+    rtol: float,
+    atol: float | Float[np.ndarray, " states"],
+    max_steps: int = 500,
+    max_evaluations: float = math.inf,
+) -> Float[np.ndarray, "time states"] | None:
+    """The solution from y0 at t[0].
+
+    Args:
+      program: f; its variables are the K states, the inputs, and the time if it is used.
+      memory: the program's memory with the constants.
+      y0: values at t[0].
+      t: increasing times.
+      inputs: of f.
+      rtol, atol: tolerances, the absolute one of all states or of each.
+      max_steps: between two neighbouring times.
+      max_evaluations: of f.
+
+    Returns:
+      None where there is no solution up to the last time, or none within these limits.
+    """
+    states, number = len(y0), inputs.coefficients.shape[2]
+    with_time = program.variables - states - number
+    memory, point, slope = memory.copy(), np.empty(program.variables), np.empty(states)
+    left = max_evaluations
+
+    def derivative(y, time):
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise _TooManyEvaluations
+        point[:states] = y
+        fill_inputs(inputs.breaks, inputs.coefficients, with_time, states, time, point)
+        run_system(program.instructions, memory, point, program.results.start, slope)
+        return slope
+
+    longest = _LONGEST_STEP * (t[-1] - t[0]) if number else 0.0  # 0: as it likes.
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore", ODEintWarning)
+            if not np.isfinite(derivative(np.asarray(y0, np.float64), t[0])).all():
+                return None
+            y, info = odeint(
+                derivative, y0, t, rtol=rtol, atol=atol, mxstep=max_steps, hmax=longest,
+                full_output=True,
+            )  # fmt: skip
+    except _TooManyEvaluations:
+        return None
+    # A failed run still returns numbers, so both the status and the values count.
+    return y if info["message"] == _SUCCESS and np.isfinite(y).all() else None
