@@ -133,6 +133,22 @@ def fit_laws(
     return constants, errors
 
 
+class _Point(NamedTuple):
+    """Constants of all laws, and what they leave over.
+
+    Attributes:
+      constants: shape [laws, constants].
+      cost: sum of squares, inf where f is undefined, shape [laws].
+      residual: shape [laws, rows].
+      jacobian: minus its derivatives, shape [laws, constants, rows].
+    """
+
+    constants: Float[Array, "laws constants"]
+    cost: Float[Array, " laws"]
+    residual: Float[Array, "laws rows"]
+    jacobian: Float[Array, "laws constants rows"]
+
+
 @jax.jit
 def _fit(
     programs: Programs,
@@ -150,81 +166,69 @@ def _fit(
     """
     capacity, _ = programs.constants.shape
 
-    def look(constants):
-        """(cost, residual [laws, rows], Jacobian [laws, constants, rows])."""
+    def look(constants: Float[Array, "laws constants"]) -> _Point:
         values, _, gradient = evaluate_with_gradient(programs, constants, nodes)
         residual = target[None] - values @ operator.T
         cost = jnp.sum(residual**2, axis=-1)
         usable = jnp.abs(values).max(axis=-1) < _HUGE  # NaN is not.
         jacobian = jnp.where(jnp.isfinite(gradient), gradient, 0.0) @ operator.T
-        return jnp.where(usable & (cost < _HUGE), cost, jnp.inf), residual, jacobian
-
-    def propose(constants, residual, jacobian, damping, refinements=0):
-        size = jnp.sqrt(jnp.sum(jacobian**2, axis=-1))
-        size = jnp.where((size > 0.0) & (size < _HUGE), size, 1.0)
-        # Columns of unit length make the damping independent of units.
-        jacobian = jacobian / size[..., None]
-        normal = jnp.einsum("pcr,pdr->pcd", jacobian, jacobian)
-
-        def refine(_, state):
-            step, left = state
-            gradient = jnp.einsum("pcr,pr->pc", jacobian, left)
-            more = _solve_normal(normal, gradient, damping)
-            more = jnp.where(jnp.isfinite(more), more, 0.0)
-            return step + more, left - jnp.einsum("pcr,pc->pr", jacobian, more)
-
-        state = refine(0, (jnp.zeros_like(constants), residual))
-        step, _ = jax.lax.fori_loop(0, refinements, refine, state)
-        return constants + step / size
-
-    def better(old, new, accepted):
-        shape = (-1,) + (1,) * (old.ndim - 1)
-        return jnp.where(accepted.reshape(shape), new, old)
+        cost = jnp.where(usable & (cost < _HUGE), cost, jnp.inf)
+        return _Point(constants, cost, residual, jacobian)
 
     exact = jnp.full(capacity, _LEAST_DAMPING)
 
-    def solve_linear(constants, cost, residual, jacobian):
+    def solve_linear(point: _Point) -> _Point:
         """The same with the linear constants at their optimum, where that is better."""
-        columns = jnp.where(linear[..., None], jacobian, 0.0)
-        solved = propose(constants, residual, columns, exact, _REFINEMENTS)
-        solved_cost, solved_residual, solved_jacobian = look(solved)
-        accepted = solved_cost < cost
-        return (
-            better(constants, solved, accepted),
-            better(cost, solved_cost, accepted),
-            better(residual, solved_residual, accepted),
-            better(jacobian, solved_jacobian, accepted),
-        )
+        alone = point._replace(jacobian=jnp.where(linear[..., None], point.jacobian, 0.0))
+        solved = look(_step(alone, exact, _REFINEMENTS))
+        return _where(solved.cost < point.cost, solved, point)
 
     def iterate(state):
-        iteration, constants, cost, residual, jacobian, damping, done = state
-        trial = propose(constants, residual, jacobian, damping)
-        trial, trial_cost, trial_residual, trial_jacobian = solve_linear(trial, *look(trial))
-        accepted = (trial_cost < cost) & ~done
-        gained = cost - trial_cost
+        iteration, point, damping, done = state
+        trial = solve_linear(look(_step(point, damping)))
+        accepted = (trial.cost < point.cost) & ~done
+        gained = point.cost - trial.cost
         # Finished: a step that gained nothing to speak of, or no step that gains.
-        finished = (accepted & (gained < _TOLERANCE * cost)) | (damping > _MOST_DAMPING)
+        finished = (accepted & (gained < _TOLERANCE * point.cost)) | (damping > _MOST_DAMPING)
         damping = jnp.where(accepted, jnp.maximum(damping / 10.0, _LEAST_DAMPING), damping * 10.0)
-        return (
-            iteration + 1,
-            better(constants, trial, accepted),
-            better(cost, trial_cost, accepted),
-            better(residual, trial_residual, accepted),
-            better(jacobian, trial_jacobian, accepted),
-            damping,
-            done | finished,
-        )
+        return iteration + 1, _where(accepted, trial, point), damping, done | finished
 
-    start = jnp.asarray(programs.constants)
-    constants, cost, residual, jacobian = solve_linear(start, *look(start))
-    damping = jnp.full(capacity, _FIRST_DAMPING)
+    point = solve_linear(look(jnp.asarray(programs.constants)))
     # What is linear in all its constants is at its optimum.
-    done = ~jnp.isfinite(cost) | jnp.all(linear, axis=-1)
-    state = 0, constants, cost, residual, jacobian, damping, done
-    state = jax.lax.while_loop(
+    done = ~jnp.isfinite(point.cost) | jnp.all(linear, axis=-1)
+    state = 0, point, jnp.full(capacity, _FIRST_DAMPING), done
+    _, point, _, _ = jax.lax.while_loop(
         lambda state: (state[0] < iterations) & ~jnp.all(state[-1]), iterate, state
     )
-    return state[1], state[2]
+    return point.constants, point.cost
+
+
+def _where(chosen: Bool[Array, " laws"], new: _Point, old: _Point) -> _Point:
+    """The new point of the chosen laws, the old one of others."""
+    return jax.tree.map(
+        lambda a, b: jnp.where(chosen.reshape(-1, *(1,) * (a.ndim - 1)), a, b), new, old
+    )
+
+
+def _step(
+    point: _Point, damping: Float[Array, " laws"], refinements: int = 0
+) -> Float[Array, "laws constants"]:
+    """Constants after a step, solved for once and so many times more by what is left."""
+    size = jnp.sqrt(jnp.sum(point.jacobian**2, axis=-1))
+    size = jnp.where((size > 0.0) & (size < _HUGE), size, 1.0)
+    # Columns of unit length make the damping independent of units.
+    jacobian = point.jacobian / size[..., None]
+    normal = jnp.einsum("pcr,pdr->pcd", jacobian, jacobian)
+
+    def refine(_, state):
+        step, left = state
+        more = _solve_normal(normal, jnp.einsum("pcr,pr->pc", jacobian, left), damping)
+        more = jnp.where(jnp.isfinite(more), more, 0.0)
+        return step + more, left - jnp.einsum("pcr,pc->pr", jacobian, more)
+
+    state = refine(0, (jnp.zeros_like(point.constants), point.residual))
+    step, _ = jax.lax.fori_loop(0, refinements, refine, state)
+    return point.constants + step / size
 
 
 @jax.jit
