@@ -131,22 +131,6 @@ class TestRoundTrip:
             for field in dataclasses.fields(thing):
                 assert not is_default(getattr(thing, field.name), field), field.name
 
-    def test_a_file_of_version_1(self, file):
-        def as_version_1(content):
-            content["version"] = 1
-            for trajectory in content["trajectories"]:
-                del trajectory["noise"]
-            for candidate in content["candidates"]:
-                candidate["weight"] = candidate.pop("probability")
-                del candidate["origin"], candidate["end_times"]
-
-        before, after = discovery(), load(changed(file, as_version_1))
-        ends = (before.trajectories[0].t[-1], 7.0)
-        laws = (dataclasses.replace(c, origin="", end_times=ends) for c in before.candidates)
-        assert_same(tuple(laws), after.candidates, "candidates")
-        for one, other in zip(before.trajectories, after.trajectories, strict=True):
-            assert_same(dataclasses.replace(one, noise=None), other, "trajectory")
-
     def test_a_file_from_before_it_was_kept_what_was_tried(self, file):
         older = load(changed(file, lambda content: content.pop("tried")))
         assert_same(dataclasses.replace(discovery(), tried=()), Discovery(**vars(older)), "older")

@@ -16,6 +16,7 @@ from multiprocessing.context import SpawnProcess
 from typing import Any, Generic, Literal, TypeVar
 
 from nsode_jax.fitting.progress import Progress
+from nsode_jax.system.files import one_line
 from nsode_jax.system.workers import end_with_parent
 
 Task = TypeVar("Task")
@@ -208,7 +209,7 @@ def _serve_tasks(connection: Connection, work: Callable[[Any, Progress], Any]) -
 
 def in_a_line(error: Exception) -> str:
     """What is told of an error; of one that nobody foresaw the rest goes to the terminal."""
-    text = " ".join(str(error).split())
+    text = one_line(error)
     # What the package tells its users of are these, and classes of its own.
     if isinstance(error, ValueError) or type(error).__module__.startswith("nsode_jax."):
         return text

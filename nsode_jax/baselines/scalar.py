@@ -29,6 +29,7 @@ from nsode_jax.dynamics.trajectory import Trajectory, clean
 from nsode_jax.dynamics.vectors import TrajectoryError
 from nsode_jax.expressions.canonical import NotRepresentable, canonicalize
 from nsode_jax.expressions.expression import Expression, ExpressionError
+from nsode_jax.system.files import one_line
 
 FEYNMAN_PYTHON = "NSODE_AIFEYNMAN_PYTHON"
 """Environment variable with the Python interpreter that has AI Feynman."""
@@ -176,7 +177,7 @@ def extra(library: str) -> Iterator[None]:
             f"{library} needs the extra `baselines`: pip install 'nsode_jax[baselines]'"
         ) from error
     except (ValueError, ArithmeticError, RuntimeError, MemoryError) as error:
-        reason = " ".join(str(error).split())
+        reason = one_line(error)
         raise BaselineError(f"{library} failed: {type(error).__name__}: {reason}") from error
 
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 from nsode_jax.console.arguments import PROGRAM, InputError
 from nsode_jax.console.terminal import Progress, remark
 from nsode_jax.dynamics.vectors import count
+from nsode_jax.system.files import one_line
 
 
 class _Found(Protocol):
@@ -40,7 +41,7 @@ def searched(search: Callable[[Progress], Found]) -> Found | None:
         print(f"{PROGRAM}: {error}", file=sys.stderr)
         return None
     except ValueError as error:
-        raise InputError(" ".join(str(error).split())) from error
+        raise InputError(one_line(error)) from error
     finally:
         progress.end_line()
     return found

@@ -43,7 +43,6 @@ with extra("train", "writing a data set"):
 
 SPLITS = ("train", "validation")
 
-_MANIFEST = "generation.json"
 # As TFDS writes: one record a chunk, so that a random read decodes one record.
 _WRITER_OPTIONS = "group_size:1"
 _BYTES_PER_RECORD = 200  # Beside y.

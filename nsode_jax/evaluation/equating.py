@@ -20,7 +20,6 @@ from nsode_jax.expressions.canonical import (
     TimeLimitExceeded,
     Y,
     time_limit,
-    to_sympy,
 )
 from nsode_jax.expressions.constants import linear_constants
 from nsode_jax.expressions.expression import Expression, Skeleton
@@ -124,7 +123,7 @@ def _matches(truth: Expression, skeleton: Skeleton) -> Iterator[Float[np.ndarray
     found: list[dict] = []
     try:
         with time_limit(_MATCH_SECONDS):
-            target, marked = _as_sympy(truth), to_sympy(skeleton.with_constants(markers))
+            target, marked = _as_sympy(truth), skeleton.with_constants(markers).to_sympy()
             replacements = {}
             for marker, wildcard in zip(markers, wildcards):
                 replacements[sympy.Float(marker)] = wildcard
@@ -150,7 +149,7 @@ def _matches(truth: Expression, skeleton: Skeleton) -> Iterator[Float[np.ndarray
 
 @functools.lru_cache(maxsize=16)
 def _as_sympy(truth: Expression) -> sympy.Expr:
-    return to_sympy(truth)
+    return truth.to_sympy()
 
 
 def _same_parts(expression: sympy.Expr, pattern: sympy.Expr) -> bool:

@@ -25,7 +25,6 @@ from nsode_jax.expressions.canonical import (
     TimeLimitExceeded,
     Y,
     time_limit,
-    to_sympy,
 )
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.selection.belief import NO_LAWS
@@ -230,7 +229,7 @@ def degree_of(law: Expression | None) -> int:
         return 1
     try:
         with time_limit(1.0):
-            expanded = sympy.expand(to_sympy(law))
+            expanded = sympy.expand(law.to_sympy())
     except (NotRepresentable, TimeLimitExceeded):
         return 1
     powers = [

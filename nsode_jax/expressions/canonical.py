@@ -27,7 +27,6 @@ __all__ = [
     "from_sympy",
     "is_trivial",
     "time_limit",
-    "to_sympy",
 ]
 
 Y = sympy.Symbol(VARIABLE)
@@ -101,7 +100,7 @@ def canonicalize(
         for _ in range(_MAX_PASSES):
             if _has_large_exponent(canonical.prefix):
                 return canonical
-            simplified = from_sympy(sympy.simplify(to_sympy(canonical)), variables)
+            simplified = from_sympy(sympy.simplify(canonical.to_sympy()), variables)
             if simplified == canonical:
                 return canonical
             canonical = simplified
@@ -116,11 +115,6 @@ def _has_large_exponent(prefix: Prefix) -> bool:
             if any(not isinstance(t, str) and abs(t) > _MAX_EXPONENT for t in exponent):
                 return True
     return False
-
-
-def to_sympy(expression: Expression) -> sympy.Expr:
-    """`Expression.to_sympy`."""
-    return expression.to_sympy()
 
 
 def from_sympy(expression: sympy.Expr, variables: tuple[str, ...] = VARIABLES) -> Expression:

@@ -16,7 +16,7 @@ import numpy as np
 import sympy
 
 from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.expressions.canonical import canonicalize, from_sympy, to_sympy
+from nsode_jax.expressions.canonical import canonicalize, from_sympy
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import VARIABLE
 from nsode_jax.observed.dataset import Dataset
@@ -103,7 +103,7 @@ class AffineView:
         restored = Expression(tuple(prefix if factor == 1.0 else ["mul", factor, *prefix]))
         if not absorb or (self.a == 1.0 and not self.b):
             return canonicalize(restored)
-        return canonicalize(from_sympy(_absorb(to_sympy(restored))))
+        return canonicalize(from_sympy(_absorb(restored.to_sympy())))
 
 
 def working_units(data: Dataset) -> AffineView:

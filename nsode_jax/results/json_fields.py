@@ -18,7 +18,7 @@ from jaxtyping import Float
 from nsode_jax.dynamics.vectors import TrajectoryError
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.expressions.operators import VARIABLES
-from nsode_jax.system.files import write_atomically
+from nsode_jax.system.files import one_line, write_atomically
 
 LARGEST_FILE = 100_000_000
 """Bytes; discoveries take some hundred thousand."""
@@ -95,14 +95,14 @@ def encode_formula(expression: Expression) -> str:
 
 
 def read_discovery(
-    path: str | Path, kind: tuple[str, int], decode: Callable[[dict[str, Any], int], Read]
+    path: str | Path, kind: tuple[str, int], decode: Callable[[dict[str, Any]], Read]
 ) -> Read:
     """What `decode` makes of the content of a file that `write_discovery` wrote.
 
     Args:
       path: of the file.
       kind: name of the format, and its newest version.
-      decode: is given the content and its version.
+      decode: is given the content.
 
     Raises:
       OSError: if the file cannot be read.
@@ -110,9 +110,10 @@ def read_discovery(
     """
     try:
         content = _content(Path(path))
-        return decode(content, _version_of(content, *kind))
+        _require_format(content, *kind)
+        return decode(content)
     except (DiscoveryFileError, ExpressionError, TrajectoryError) as error:
-        reason = " ".join(str(error).split())
+        reason = one_line(error)
         shown = reason if len(reason) <= 300 else f"{reason[:200]} ... {reason[-90:]}"
         raise DiscoveryFileError(f"cannot load the discovery {str(path)!r}: {shown}") from None
 
@@ -137,8 +138,8 @@ def _refuse_constant(name: str) -> None:
     raise DiscoveryFileError(f"it is not strict JSON: {name} stands for a number")
 
 
-def _version_of(content: Any, format_name: str, newest: int) -> int:
-    """The version of a file of this format, from 1 to the newest known."""
+def _require_format(content: Any, format_name: str, newest: int) -> None:
+    """Refuses files of another format, or of a version that is newer than this program."""
     if not isinstance(content, dict) or content.get("format") != format_name:
         raise DiscoveryFileError(f'it is not a "{format_name}" file')
     version = content.get("version")
@@ -148,7 +149,6 @@ def _version_of(content: Any, format_name: str, newest: int) -> int:
         raise DiscoveryFileError(
             f"its version is {version}, this program reads up to {newest}; update nsode_jax"
         )
-    return version
 
 
 # Each of these checks one value and says where it stands.

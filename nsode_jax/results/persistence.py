@@ -7,9 +7,8 @@
      "candidates": [{"formula": "0.53*y - 0.0008*y**2", "y0s": [9.6], ...}, ...]}
 
 Formulas are text that only the package's own parser reads. JSON knows no NaN and no
-infinity: they are the strings "nan", "inf" and "-inf". Files of version 1 are read too:
-they call a probability a weight, and know neither the noise of a value nor the origin of
-a law. Files without `tried`, `limits`, `sigma` or `goodness_of_fit` are older than these.
+infinity: they are the strings "nan", "inf" and "-inf". Files without
+`tried`, `limits`, `sigma` or `goodness_of_fit` are older than these.
 """
 
 from __future__ import annotations
@@ -148,9 +147,7 @@ def _encode_name(name: Name | None) -> dict[str, Any] | None:
 # --- reading ---------------------------------------------------------------------
 
 
-def _decode(content: dict[str, Any], version: int) -> Result:
-    if version == 1:
-        _bring_up_to_date(content)
+def _decode(content: dict[str, Any]) -> Result:
     trajectories = read_some(content, "trajectories", _decode_trajectory)
     limits = read_field({"limits": [], **content}, "limits", as_list(_decode_limits))
     if len(limits) not in (0, len(trajectories)):
@@ -164,9 +161,6 @@ def _decode(content: dict[str, Any], version: int) -> Result:
         return dataclasses.replace(candidate, own_laws=own_laws)
 
     candidates = read_some(content, "candidates", decode_candidate)
-    if version == 1:
-        ends = tuple(float(trajectory.t[-1]) for trajectory in trajectories)
-        candidates = tuple(dataclasses.replace(law, end_times=ends) for law in candidates)
     return Result(
         candidates=candidates,
         trajectories=trajectories,
@@ -175,21 +169,6 @@ def _decode(content: dict[str, Any], version: int) -> Result:
         tried=read_field({"tried": [], **content}, "tried", as_list(as_text)),
         limits=limits,
     )
-
-
-def _bring_up_to_date(content: dict[str, Any]) -> None:
-    """Makes the content of a file of version 1 that of a file of version 2."""
-
-    for name, news in (
-        ("trajectories", {"noise": None}),
-        ("candidates", {"origin": "", "end_times": []}),
-    ):
-        entries = content.get(name)
-        for entry in entries if isinstance(entries, list) else ():
-            if isinstance(entry, dict):
-                entry.update(news)
-                if "weight" in entry:
-                    entry["probability"] = entry.pop("weight")
 
 
 def _decode_own_law(value: Any, where: str) -> NamedLaw:

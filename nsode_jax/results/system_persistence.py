@@ -104,7 +104,7 @@ def _encode_candidate(candidate: SystemCandidate) -> dict[str, Any]:
 # --- reading ---------------------------------------------------------------------
 
 
-def _decode(content: dict[str, Any], version: int) -> SystemResult:
+def _decode(content: dict[str, Any]) -> SystemResult:
     system = read_field(content, "system", _system)
 
     def run(value: Any, where: str) -> Run:

@@ -23,6 +23,7 @@ from nsode_jax.expressions.expression import ExpressionError
 from nsode_jax.expressions.operators import VARIABLE
 from nsode_jax.selection.form import Form, form_of
 from nsode_jax.selection.named_formula import NamedFormula
+from nsode_jax.system.files import one_line
 
 _TABLE = "named_laws.toml"
 OWN = "own"
@@ -133,7 +134,7 @@ class NamedLaw:
             )
         except (KeyError, ValueError, TypeError) as error:
             missing = isinstance(error, KeyError)
-            said = f"it has no {error.args[0]}" if missing else " ".join(str(error).split())
+            said = f"it has no {error.args[0]}" if missing else one_line(error)
             raise CatalogueError(f"{source}: {name}: {said}") from error
 
     def to_entry(self) -> dict[str, Any]:

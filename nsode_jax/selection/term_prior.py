@@ -123,13 +123,9 @@ def term_cost(law: Expression, own: str) -> float:
     return sum(prior.cost(part, law.variables, own) for part in summands(law))
 
 
+@functools.lru_cache(maxsize=20_000)
 def kind_of(term: Prefix, variables: tuple[str, ...], own: str) -> tuple[Kind, int]:
     """The kind of a term, and in how many ways its letters can be given to other variables."""
-    return _kind_of(term, variables, own)
-
-
-@functools.lru_cache(maxsize=20_000)
-def _kind_of(term: Prefix, variables: tuple[str, ...], own: str) -> tuple[Kind, int]:
     present = tuple(v for v in variables if v in term and v not in (TIME, own))[:_MOST_VARIABLES]
     written = set()
     for letters in itertools.permutations(_LETTERS[: len(present)]):

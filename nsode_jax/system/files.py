@@ -30,7 +30,12 @@ def in_words(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         where = "" if error.filename is None else f"{os.fspath(error.filename)!r}: "
         return f"{where}{error.strerror}"
-    return " ".join(str(error).split())
+    return one_line(error)
+
+
+def one_line(thing: object) -> str:
+    """The text of something, with a blank for each line break and other space in it."""
+    return " ".join(str(thing).split())
 
 
 def try_to_write(path: str | Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from nsode_jax.dynamics.vectors import TrajectoryError
 from nsode_jax.expressions.coupled import MOST_STATES
+from nsode_jax.system.files import one_line
 from nsode_jax.tables.names import (
     is_error,
     is_like_time,
@@ -18,7 +19,6 @@ from nsode_jax.tables.numbers import not_numbers
 from nsode_jax.tables.sheet import Sheet
 from nsode_jax.tables.time_column import choose_time, counts_rows
 
-_MOST = 0.9  # Of the steps of a column that numbers the rows are 1: it may start again.
 _FEW_CELLS = 8
 """Cells below which a column may be a remark beside the table, if others have thrice as many."""
 
@@ -175,7 +175,7 @@ def find_column(sheet: Sheet, wanted: str) -> int:
     Raises:
       TrajectoryError: if there is none, or if several have that name.
     """
-    wanted = " ".join(str(wanted).split())
+    wanted = one_line(wanted)
     for key in (str, str.casefold):
         found = [i for i, name in enumerate(sheet.names) if name and key(name) == key(wanted)]
         if len(found) > 1:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsode_jax.dynamics.vectors import TrajectoryError
+from nsode_jax.system.files import one_line
 from nsode_jax.tables.cells import DATA, kind_of
 from nsode_jax.tables.encoding import decode
 from nsode_jax.tables.hdf import read_hdf
@@ -130,7 +131,7 @@ def _read_bytes(path: Source, shown: str) -> bytes:
             f"{shown} is a folder; give a file with columns of numbers."
         ) from None
     except (OSError, ValueError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
+        reason = getattr(error, "strerror", None) or one_line(error)
         raise TrajectoryError(f"{shown} cannot be read: {reason}.") from None
     if not raw.strip():
         raise TrajectoryError(f"{shown} is empty.")
@@ -162,7 +163,7 @@ def _from_clipboard() -> str:
 
 def _reason(error: Exception) -> str:
     """What another package says of a failure, short and in one line."""
-    return " ".join(str(error).split())[:200].rstrip(".")
+    return one_line(error)[:200].rstrip(".")
 
 
 def _from_frame(raw: bytes, suffix: str, shown: str) -> tuple[Sheet, list[str]]:
@@ -187,7 +188,7 @@ def _from_frame(raw: bytes, suffix: str, shown: str) -> tuple[Sheet, list[str]]:
             f"{shown} cannot be read as {what}: {_reason(error)}; save it anew, or as CSV."
         ) from None
     frame, remarks = _with_row_labels(frame)
-    names = [" ".join(str(name).split()) for name in frame.columns]
+    names = [one_line(name) for name in frame.columns]
     frame = frame.set_axis(range(len(names)), axis=1)
     sheet = Sheet(shown, frame.set_axis(range(1, len(frame) + 1), axis=0), names)
     return sheet, [*notes, *remarks]
@@ -284,4 +285,4 @@ def _cell_text(cell: object) -> str:
     if isinstance(cell, datetime.timedelta):
         hours, rest = divmod(cell.total_seconds(), 3600)
         return f"{hours:.0f}:{int(rest // 60):02d}:{rest % 60:06.3f}"
-    return " ".join(str(cell).split())
+    return one_line(cell)

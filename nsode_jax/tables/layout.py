@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nsode_jax.dynamics.vectors import TrajectoryError, count
+from nsode_jax.system.files import one_line
 from nsode_jax.tables.cells import DATA, kind_of, usual_kind
 from nsode_jax.tables.header import find_names, has_row_names, refuse_broken_numbers
 from nsode_jax.tables.names import is_like_time, numbers_rows
@@ -278,7 +279,7 @@ def _parse(lines: list[str], layout: _Layout, file: str, **how: Any) -> pd.DataF
             **how,
         )
     except (ValueError, OverflowError) as error:
-        reason = " ".join(str(error).split())
+        reason = one_line(error)
         hint = "; a quotation mark is not closed" if "inside string" in reason else ""
         raise TrajectoryError(f"{file} cannot be read as a table: {reason}{hint}.") from None
     return frame.iloc[1:].reset_index(drop=True)
