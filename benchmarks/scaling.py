@@ -27,12 +27,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 
 from nsode_jax.config import Config, load
+from nsode_jax.data.generate import GenerationConfig
 from nsode_jax.modeling.transformer import Model
 from nsode_jax.training.speed import flops_per_example
 
@@ -46,6 +47,11 @@ DRAWN, STORED = 1_800, 2_400
 """Examples of base.py that a core draws, or corrupts and encodes of a stored set, a second."""
 SOLVED, KEPT = 7_281, 0.453
 """Trajectories that a core solves and checks a second, and the share of them that is kept."""
+TREES, WITHOUT_CONSTANTS = 1_244_000, 0.1175
+"""Trees drawn for the 250,000 skeletons of configs/paper.py, without SymPy's `simplify`, and the
+share of these that have no constants."""
+SOLVED_BY_LSODA, SIMPLIFIED = 594, 27
+"""Trajectories that a core solves with SciPy's LSODA a second; trees that it simplifies."""
 LEAST_STEP = 5e-3
 """Assumed seconds that a step takes at least: hundreds of kernels, their dispatch by the
 host, latency of the network."""
@@ -76,6 +82,29 @@ DEVICES = (
     Device("TPU v5e", 197e12, 100e9, 112 / 4),
     Device("TPU v5p", 459e12, 600e9, 208 / 4),
 )
+
+
+def solutions(config: GenerationConfig) -> float:
+    """Solutions that a data set holds: of a skeleton without constants there is one equation."""
+    equations = WITHOUT_CONSTANTS + config.constants_per_skeleton * (1 - WITHOUT_CONSTANTS)
+    return config.num_skeletons * equations * config.initial_values_per_ode * KEPT
+
+
+def storing(config: Config) -> str:
+    """What storing a data set takes, in a paragraph."""
+    kept, points = solutions(config.generation), config.model.num_points
+    attempts, bytes_each = kept / KEPT, 2 * 8 * points
+    hours = {rate: attempts / rate / 3600 for rate in (SOLVED, SOLVED_BY_LSODA)}
+    return (
+        f"Storing is for the paper's protocol: {kept / 1e6:.1f} million solutions of {points} "
+        f"points, where {KEPT:.0%} of the attempts pass the checks, at {SOLVED:,} attempts a "
+        f"second and core, take **{hours[SOLVED]:.1f} core-hours** (with SciPy's LSODA, "
+        f"{SOLVED_BY_LSODA} a second, {hours[SOLVED_BY_LSODA]:.0f}), and "
+        f"{kept * bytes_each / 1e12:.2f} TB ({bytes_each / 1024:.0f} KiB each). Simplifying with SymPy, {SIMPLIFIED} trees a second, "
+        f"adds {TREES / SIMPLIFIED / 3600:.1f} core-hours for the {TREES:,} trees of "
+        f"{config.generation.num_skeletons:,} skeletons, {WITHOUT_CONSTANTS:.0%} of which hold no "
+        "constants."
+    )
 
 
 def chip_rate(device: Device, config: Config) -> float:
@@ -326,7 +355,7 @@ def main() -> None:
     if arguments.worker:
         work(*arguments.worker)
         return
-    lines = arithmetic()
+    lines: Iterable[str] = [storing(load(ROOT / "configs" / "paper.py")), "", *arithmetic()]
     if arguments.measure:
         rounds = measure_processes(arguments.rounds, arguments.steps, arguments.batch)
         lines = [*rounds, measure_stored()]

@@ -495,6 +495,26 @@ def test_scaling_tables_are_those_of_the_code():
     assert [line for line in arithmetic() if line not in document] == []
 
 
+def test_the_papers_data_set_has_the_papers_size():
+    """Its 63 million, from what was counted; the documents and the config say how."""
+    from nsode_jax.configs import paper
+
+    from benchmarks.scaling import WITHOUT_CONSTANTS, solutions, storing
+    from nsode_jax.config import load
+
+    config = load("paper")
+    count = solutions(config.generation)
+    assert round(count / 1e6) == 63
+    # Skeletons without constants are one equation each, the others one for each set.
+    free = WITHOUT_CONSTANTS * config.generation.num_skeletons
+    equations = free + 25 * (config.generation.num_skeletons - free)
+    assert count == pytest.approx(equations * 25 * 0.453)
+    words = " ".join((paper.__doc__ or "").split())
+    for said in (f"{config.generation.num_skeletons:,} skeletons", f"{count / 1e6:.1f} million"):
+        assert said in words
+    assert storing(config) in " ".join((ROOT / "docs" / "scaling.md").read_text().split())
+
+
 def test_the_curve_of_the_network_is_that_of_the_results():
     from benchmarks.network_curve import points, table
 

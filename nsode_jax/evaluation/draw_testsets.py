@@ -12,7 +12,7 @@ score means the same tomorrow. They follow section 3.1 of the paper:
 
 The order is random, so that the first problems of a set are a random sample of it.
 
-The data set has 60,000 skeletons; that of the paper has more, as we read it 225,000. What a
+The data set has 60,000 skeletons; that of the paper has more, as we read it 250,000. What a
 test set presumes known must be what training has seen: only skeletons count that the
 shipped bank holds too, up to signs, in the training split of its first 100,000. From all of
 these configs/small.py drew its examples then. Today half of them are fresh laws, and of the
