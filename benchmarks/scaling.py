@@ -92,18 +92,17 @@ def solutions(config: GenerationConfig) -> float:
 
 def storing(config: Config) -> str:
     """What storing a data set takes, in a paragraph."""
-    kept, points = solutions(config.generation), config.model.num_points
-    attempts, bytes_each = kept / KEPT, 2 * 8 * points
-    hours = {rate: attempts / rate / 3600 for rate in (SOLVED, SOLVED_BY_LSODA)}
+    skeletons, points = config.generation.num_skeletons, config.model.num_points
+    kept, each = solutions(config.generation), 2 * 8 * points
+    ours, lsoda = (kept / KEPT / rate / 3600 for rate in (SOLVED, SOLVED_BY_LSODA))
     return (
         f"Storing is for the paper's protocol: {kept / 1e6:.1f} million solutions of {points} "
         f"points, where {KEPT:.0%} of the attempts pass the checks, at {SOLVED:,} attempts a "
-        f"second and core, take **{hours[SOLVED]:.1f} core-hours** (with SciPy's LSODA, "
-        f"{SOLVED_BY_LSODA} a second, {hours[SOLVED_BY_LSODA]:.0f}), and "
-        f"{kept * bytes_each / 1e12:.2f} TB ({bytes_each / 1024:.0f} KiB each). Simplifying with SymPy, {SIMPLIFIED} trees a second, "
-        f"adds {TREES / SIMPLIFIED / 3600:.1f} core-hours for the {TREES:,} trees of "
-        f"{config.generation.num_skeletons:,} skeletons, {WITHOUT_CONSTANTS:.0%} of which hold no "
-        "constants."
+        f"second and core, take **{ours:.1f} core-hours** (with SciPy's LSODA, {SOLVED_BY_LSODA} a "
+        f"second, {lsoda:.0f}), and {kept * each / 1e12:.2f} TB ({each / 1024:.0f} KiB each). "
+        f"Simplifying with SymPy, {SIMPLIFIED} trees a second, adds "
+        f"{TREES / SIMPLIFIED / 3600:.1f} core-hours for the {TREES:,} trees of {skeletons:,} "
+        f"skeletons, {WITHOUT_CONSTANTS:.0%} of which hold no constants."
     )
 
 
