@@ -17,7 +17,6 @@ from nsode_jax.expressions.canonical import (
     from_sympy,
     is_trivial,
     time_limit,
-    to_sympy,
 )
 from nsode_jax.expressions.expression import Expression, subtree_end
 from nsode_jax.expressions.sampling import (
@@ -222,7 +221,7 @@ for _ in range(1000):
 
 def test_sympy_and_back():
     for _, canonical in canonical_sample(EquationPrior(), 100, seed=3):
-        assert from_sympy(to_sympy(canonical)).skeleton == canonical.skeleton, canonical.infix
+        assert from_sympy(canonical.to_sympy()).skeleton == canonical.skeleton, canonical.infix
 
 
 def test_a_number_that_no_float_holds_is_not_taken_for_zero():
@@ -319,7 +318,7 @@ def test_several_variables(text, canonical):
     assert expression.infix == canonical
     assert expression.variables == names
     assert canonicalize(expression) == expression
-    assert from_sympy(to_sympy(expression), names) == expression
+    assert from_sympy(expression.to_sympy(), names) == expression
 
 
 def test_a_symbol_that_is_no_variable_is_refused():
