@@ -8,7 +8,7 @@ from nsode_jax.console.scalar import as_given
 from nsode_jax.discovery.measurement_errors import judged_by_their_errors
 from nsode_jax.discovery.pipeline import discover
 from nsode_jax.discovery.series import read_series, thin
-from nsode_jax.discovery.weighting import weighting
+from nsode_jax.discovery.weighting import Weighting, weighting
 from nsode_jax.dynamics.limits import Limits
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.dynamics.vectors import TrajectoryError
@@ -237,7 +237,7 @@ def test_nothing_is_said_of_growing_noise_or_outliers_where_only_averages_differ
         data = Dataset.of(series)
         law = Expression.from_infix("0.98 - 1.01*y")
         fit = fit_trajectories(data, law, [11.0] * len(series), Origin("test"))
-        assert weighting(data, [(fit, 0.0)], False, [0.0, 0.0]) == (None, ())
+        assert weighting(data, [(fit, 0.0)], False, [0.0, 0.0]) == Weighting(None, ())
         robust = weighting(data, [(fit, 0.0)], True, [0.0, 0.0]).noise * data.weights
         assert robust.max() < 2.5 and np.mean(robust == 1.0) > 0.7
 

@@ -15,9 +15,11 @@ from nsode_jax.fitting.trajectory_fitting import (
     ROUGH,
     covariance,
     fit_trajectories,
+    linearized,
     polished_fit,
 )
 from nsode_jax.observed.dataset import Dataset
+from nsode_jax.residuals.noise import huber_noise
 
 LOGISTIC = "1.3*y - 0.7*y**2"
 NEARBY = "1.1*y - 0.51*y**2"
@@ -181,3 +183,27 @@ def test_values_far_from_0_are_fitted_as_near_it(far):
 
     assert rate_and_error(far, 0.0)[0] == pytest.approx(-1.0, abs=1e-6)
     assert rate_and_error(far, noise) == pytest.approx(rate_and_error(0.0, noise), rel=1e-3)
+
+
+@pytest.mark.parametrize("wrong", [0.0, 0.1])
+def test_errors_of_robust_fits_are_what_their_constants_err_by(wrong):
+    """Where all noise is normal, and where one value in ten is wrong by ten times as much."""
+    t, squares, found = np.linspace(0.0, 4.0, 100), [], []
+    for seed in range(100):
+        random = np.random.default_rng(seed)
+        noise = 0.1 * random.standard_normal(t.size)
+        noise[random.random(t.size) < wrong] *= 10.0
+        data = weighted = Dataset.of([Trajectory(t, 3.6 - 2.6 * np.exp(-t) + noise)])
+        law, y0s = Expression.from_infix("3.5 - 0.95*y"), (1.0,)
+        for _ in range(2):
+            fit = fit_trajectories(weighted, law, y0s, ORIGIN, ROUGH)
+            law, y0s = fit.expression, fit.y0s
+            factors = huber_noise(linearized(data, fit))
+            weighted = data.with_noise(factors)
+        fit = fit_trajectories(weighted, law, y0s, ORIGIN, ROUGH)
+        squares.append(np.diag(covariance(weighted, fit, factors)))
+        found.append(fit.expression.constants)
+    errors = np.array(found) - [3.6, -1.0]
+    stated = np.sqrt(np.mean(squares, axis=0))
+    np.testing.assert_allclose(stated / errors.std(axis=0), 1.0, atol=0.16)
+    assert 0.92 <= np.mean(np.abs(errors) <= 1.98 * np.sqrt(squares)) <= 0.98

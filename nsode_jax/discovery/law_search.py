@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from nsode_jax.discovery.weighting import weighting
+from nsode_jax.discovery.weighting import Weighting, weighting
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.fitting.fit import Fit
 from nsode_jax.fitting.progress import Progress, silent
@@ -49,6 +49,7 @@ class Searched:
       data, form: the data in them, weighted by their noise, and prepared for fitting.
       noise: relative standard deviations of the values, shape [observations]; None if all
         count alike.
+      factors: by which a robust fit has made it larger; None for other fits.
       remarks: sentences on the noise for the person with the data.
       tried: what was tried, by source.
       proposed: how many laws were proposed.
@@ -59,6 +60,7 @@ class Searched:
     data: Dataset
     form: Regression
     noise: Float[np.ndarray, " observations"] | None
+    factors: Float[np.ndarray, " observations"] | None
     remarks: tuple[str, ...]
     tried: tuple[str, ...]
     proposed: int
@@ -107,19 +109,22 @@ class LawSearch:
         form = data_form(weighted)
         proposals, tried = self._proposed(weighted, form, units)
         asked_for = proposals[: len(self.own)]
-        ranked, remarks = self._ranked(weighted, form, proposals, asked_for), ()
+        ranked, judged = self._ranked(weighted, form, proposals, asked_for), Weighting(noise, ())
         for _ in range(_ROBUST_ROUNDS if self.robust else 1):
-            first, before = _in_given_units(ranked[:1], units), noise
-            noise, remarks = weighting(given, first, self.robust, starts, wide)
-            if noise is before:
+            first, before = _in_given_units(ranked[:1], units), judged.noise
+            judged = weighting(given, first, self.robust, starts, wide)
+            if judged.noise is before:
                 break
-            weighted = data if noise is None else data.with_noise(noise)
+            weighted = data if judged.noise is None else data.with_noise(judged.noise)
             form = data_form(weighted)
             # What was found is where the search goes on; the weights change constants, and the
             # order of the best.
             best = [Proposal(fit.expression, fit.origin) for fit, _ in ranked]
             ranked = self._ranked(weighted, form, asked_for + best, asked_for)
-        return Searched(ranked, units, weighted, form, noise, remarks, tried, len(proposals))
+        noise, remarks, factors = judged
+        return Searched(
+            ranked, units, weighted, form, noise, factors, remarks, tried, len(proposals)
+        )
 
     def _proposed(
         self, data: Dataset, form: Regression, units: AffineView

@@ -165,7 +165,7 @@ def discover(
         dataclasses.replace(series, noise=one.noise, sigma=one.sigma)
         for series, one in zip(trajectories, given, strict=True)
     )
-    found = _candidates(ranked, given, trajectories, prior.own_laws, judged=not robust)
+    found = _candidates(ranked, given, trajectories, prior.own_laws, searched.factors)
     told = "" if frame is None else frame.note(found[0].expression, given.size)
     notes = (*notes, *more, *searched.remarks, *([told] if told else []), *lag)
     notes += diagnose(found, trajectories, lag_known=bool(lag))
@@ -235,11 +235,12 @@ def _candidates(
     data: Dataset,
     trajectories: Sequence[Trajectory],
     own_laws: tuple[NamedLaw, ...],
-    judged: bool,
+    factors: Float[np.ndarray, " observations"] | None,
 ) -> tuple[Candidate, ...]:
     """The fits with their posterior probability and uncertainty, in the units of the data.
 
-    The goodness of fit is stated where they are judged by the errors of measurement alone.
+    The goodness of fit is stated where they are judged by the errors of measurement alone, and
+    not by factors of a robust fit too.
     """
     held_out = [held_out_error(data, fit) * data.spread for fit, _ in ranked[:_HELD_OUT]]
     held_out += [math.nan] * (len(ranked) - len(held_out))
@@ -252,6 +253,7 @@ def _candidates(
     refuted = max(filter(math.isfinite, goodness[: len(best)]), default=1.0) < _REFUTED
     contradicted = refuted or independent_share(best, data) < 1.0
     unseen = unseen_probability(best[0].residual_rms / data.spread, contradicted)
+    estimated = data.sigma is None or factors is not None
     shares = posterior_probabilities([score for _, score in ranked], unseen)
     return tuple(
         Candidate(
@@ -267,9 +269,9 @@ def _candidates(
             converged=fit.converged,
             probability=share,
             held_out_rms=held_out[place],
-            goodness_of_fit=goodness[place] if judged else math.nan,
-            covariance=_covariance(data, fit) if place < _WITH_UNCERTAINTY else None,
-            freedom=freedom_of(data, fit) if data.sigma is None else math.inf,
+            goodness_of_fit=goodness[place] if factors is None else math.nan,
+            covariance=_covariance(data, fit, factors) if place < _WITH_UNCERTAINTY else None,
+            freedom=freedom_of(data, fit) if estimated else math.inf,
             observed=(data.low, data.high),
             own_laws=own_laws,
         )
@@ -277,9 +279,11 @@ def _candidates(
     )
 
 
-def _covariance(data: Dataset, fit: Fit) -> Float[np.ndarray, "constants constants"] | None:
+def _covariance(
+    data: Dataset, fit: Fit, factors: Float[np.ndarray, " observations"] | None
+) -> Float[np.ndarray, "constants constants"] | None:
     """That of the constants of the whole law; what is known of it has no error."""
-    found = covariance(data, fit)
+    found = covariance(data, fit, factors)
     if found is None or data.frame is None:
         return found
     unknown = data.frame.unknown_constants(fit.expression)

@@ -48,10 +48,13 @@ class Weighting(NamedTuple):
       noise: relative standard deviations of the values, shape [observations]; None if they
         count as they did.
       notes: sentences for the person with the data.
+      factors: by which a robust fit has made the noise larger, at least 1, shape
+        [observations]; None for other fits.
     """
 
     noise: Float[np.ndarray, " observations"] | None
     notes: tuple[str, ...]
+    factors: Float[np.ndarray, " observations"] | None = None
 
 
 def weighting(
@@ -83,8 +86,8 @@ def weighting(
     sigma = None if data.sigma is None else data.sigma / data.spread
     kept = _kept(linear, sigma or 0.0)
     if robust:
-        noise = huber_noise(linear, sigma) / data.weights
-        return Weighting(noise, _named(data, kept, robust, starts))
+        factors = huber_noise(linear, sigma)
+        return Weighting(factors / data.weights, _named(data, kept, robust, starts), factors)
     if sigma is not None:
         return Weighting(None, _named(data, kept, robust, starts))
     noise = growing_noise(_solution(data, linear), linear, kept)
@@ -118,7 +121,7 @@ def _over_decades(
     named = _named(data, _kept(weighted), robust, starts)
     if robust:
         factors = huber_noise(weighted)
-        return Weighting(factors / data.weights if noise is None else factors * noise, named)
+        return Weighting(factors * (1 / data.weights if noise is None else noise), named, factors)
     return Weighting(noise, named if noise is None else (OVER_DECADES, *named))
 
 

@@ -42,6 +42,22 @@ class Linearized:
         """The same with its rows multiplied by weights."""
         return Linearized(weights * self.residual, weights[:, None] * self.jacobian)
 
+    def with_residuals_bounded(self, factors: Float[np.ndarray, " observations"]) -> Linearized:
+        """A robust fit as one by least squares that has the same covariance.
+
+        Large residuals count as those at the bound, which no constant changes: the derivative of
+        what is bounded is 1 for so many as lie within. (Huber 1981, Robust Statistics, section
+        7.6, with the correction for few observations.)
+
+        Args:
+          factors: of the noise under which least squares are the robust fit, as which rows are
+            weighted; 1 within the bound, shape [observations].
+        """
+        number, parameters = self.jacobian.shape
+        within = max(float(np.mean(factors == 1.0)), 1.0 / number)
+        larger = (1 + parameters / number * (1 - within) / within) / within
+        return Linearized(larger * self.residual / factors, factors[:, None] * self.jacobian)
+
     def root_of_covariance(
         self,
         groups: Sequence[Sequence[Int[np.ndarray, " _"]]],

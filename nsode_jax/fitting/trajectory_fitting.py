@@ -112,13 +112,21 @@ def fit_trajectories(
     return Fit(law, tuple(firsts), rms * problem.spread, 1 - rms**2, converged, origin)
 
 
-def covariance(data: Dataset, fit: Fit) -> Float[np.ndarray, "constants constants"] | None:
+def covariance(
+    data: Dataset, fit: Fit, factors: Float[np.ndarray, " observations"] | None = None
+) -> Float[np.ndarray, "constants constants"] | None:
     """Covariance of the constants of a fitted law, from the linearized solution.
 
     The variance of the noise is that of the known errors of measurement, which is not made
     larger where they are too small for the residuals; if they are unknown, the weighted sum of
     squares over the degrees of freedom. What residuals are alike from one observation to the
     next makes the covariance larger (`dependence`).
+
+    Args:
+      data: the series.
+      fit: of a law to them.
+      factors: those of a robust fit, by which the noise of the data is larger, shape
+        [observations]. The variance is that of the residuals then.
 
     Returns:
       Shape [constants, constants], zero for those that are not fitted; None where
@@ -128,12 +136,14 @@ def covariance(data: Dataset, fit: Fit) -> Float[np.ndarray, "constants constant
     linear = linearized(data, fit)
     if linear is None or linear.freedom < 1:
         return None
+    if factors is not None:
+        linear = linear.with_residuals_bounded(factors)
     # Of the relative parameters, initial values last.
     root = linear.root_of_covariance([data.rows], LEAST_SINGULAR * data.nearness)
     if root is None:
         return None
     variance = float(linear.residual @ linear.residual) / linear.freedom
-    if data.sigma is not None:
+    if data.sigma is not None and factors is None:
         variance = (data.sigma / data.spread) ** 2
     constants = np.abs(np.array(fit.expression.constants)[free])
     scaled = root[: constants.size] * constants[:, None]
