@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import VARIABLES
+from nsode_jax.expressions.prefix import joined, times
 
 THRESHOLDS = tuple(np.logspace(-5, 0, 10))
 """Coefficients below these are set to zero (paper, appendix E)."""
@@ -122,9 +123,7 @@ def library(
 def _combination(
     coefficients: Float[np.ndarray, " terms"], terms: Sequence[Expression]
 ) -> Expression:
-    prefix: tuple[str | float, ...] = ()
-    for coefficient, term in zip(coefficients.tolist(), terms):
-        if coefficient:
-            product = ("mul", coefficient, *term.prefix)
-            prefix = ("add", *prefix, *product) if prefix else product
-    return Expression(prefix, terms[0].variables)
+    pairs = zip(coefficients.tolist(), terms, strict=True)
+    return Expression(
+        joined("add", (times(c, term.prefix) for c, term in pairs if c)), terms[0].variables
+    )

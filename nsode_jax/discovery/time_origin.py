@@ -14,9 +14,9 @@ import numpy as np
 from nsode_jax.dynamics.system import TIME
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import UNIT
+from nsode_jax.expressions.prefix import substituted
 from nsode_jax.observed.observations import Observations
 from nsode_jax.results.system_result import SystemCandidate
-
 
 _ROUNDING = 1e-9  # 0.00123 are 123 steps of 0.00001, and no less.
 
@@ -73,16 +73,10 @@ def in_given_times(candidate: SystemCandidate, origin: float) -> SystemCandidate
 
 def _in_given_times(law: Expression, origin: float) -> tuple[Expression, np.ndarray]:
     """The law with t - origin for t; and which of its constants are not the origin."""
-    prefix: list[str | float] = []
-    ours: list[bool] = []  # Of the numbers.
-    for token in law.prefix:
-        if token == TIME:
-            prefix += ["add", TIME, -origin]
-            ours.append(False)
-        else:
-            prefix.append(token)
-            ours += [] if isinstance(token, str) else [True]
-    moved = Expression(tuple(prefix), law.variables)
+    prefix = substituted(law.prefix, {TIME: ("add", TIME, -origin)})
+    moved = Expression(prefix, law.variables)
+    # Of all numbers.
+    ours = [token != TIME for token in law.prefix if token == TIME or not isinstance(token, str)]
     pairs = zip(moved.prefix, moved.skeleton.tokens, strict=True)
     kinds = [kind for token, kind in pairs if not isinstance(token, str)]
     return moved, np.array([own for own, kind in zip(ours, kinds) if kind != UNIT], bool)

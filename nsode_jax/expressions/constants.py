@@ -13,6 +13,7 @@ from jaxtyping import Bool
 from nsode_jax.expressions.canonical import NotRepresentable, canonicalize
 from nsode_jax.expressions.expression import Expression, Skeleton, subtree_end
 from nsode_jax.expressions.operators import CONSTANT, NEGATIVE_CONSTANT, OPERATORS
+from nsode_jax.expressions.prefix import exponent_places
 from nsode_jax.expressions.sampling import EquationPrior, sample_exponent, sample_magnitude
 
 _MAX_TRIES = 20
@@ -43,12 +44,10 @@ def structure(law: Expression) -> str:
 def exponent_constants(skeleton: Skeleton) -> Bool[np.ndarray, " constants"]:
     """Which constants are exponents of a power."""
     found, index = np.zeros(skeleton.num_constants, bool), 0
-    ends = {
-        subtree_end(skeleton.tokens, i + 1) for i, t in enumerate(skeleton.tokens) if t == "pow"
-    }
+    exponents = exponent_places(skeleton.tokens)
     for i, token in enumerate(skeleton.tokens):
         if token in (CONSTANT, NEGATIVE_CONSTANT):
-            found[index] = i in ends  # The second argument starts where the first ends.
+            found[index] = i in exponents
             index += 1
     found.flags.writeable = False
     return found

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from nsode_jax.expressions.operators import OPERATORS, arity
 
@@ -44,3 +45,40 @@ def argument_starts(prefix: Sequence[str | float], start: int) -> list[int]:
         starts.append(position)
         position = subtree_end(prefix, position)
     return starts
+
+
+def exponent_places(prefix: Sequence[str | float]) -> set[int]:
+    """Where the exponents of powers begin."""
+    return {subtree_end(prefix, i + 1) for i, token in enumerate(prefix) if token == "pow"}
+
+
+def substituted(prefix: Prefix, parts: Mapping[str, Prefix]) -> Prefix:
+    """The expression with others in place of some of its variables."""
+    return tuple(
+        itertools.chain.from_iterable(
+            parts.get(token, (token,)) if isinstance(token, str) else (token,) for token in prefix
+        )
+    )
+
+
+def joined(operator: str, parts: Iterable[Prefix]) -> Prefix:
+    """Parts joined by a binary operator, nested to the left; empty ones are left out."""
+    whole: Prefix = ()
+    for part in parts:
+        whole = (operator, *whole, *part) if whole and part else whole or part
+    return whole
+
+
+def times(coefficient: float, term: Prefix) -> Prefix:
+    """A term with a coefficient; the coefficient alone for an empty one."""
+    return joined("mul", [(coefficient,), term])
+
+
+def with_one_term_less(prefix: Prefix) -> Iterator[Prefix]:
+    """The expression without one term of a sum in it, for each."""
+    for start, token in enumerate(prefix):
+        if token in ("add", "sub"):
+            middle, end = subtree_end(prefix, start + 1), subtree_end(prefix, start)
+            right = prefix[middle:end] if token == "add" else ("neg", *prefix[middle:end])
+            for kept in (prefix[start + 1 : middle], right):
+                yield (*prefix[:start], *kept, *prefix[end:])

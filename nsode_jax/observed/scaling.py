@@ -19,6 +19,7 @@ from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.canonical import canonicalize, from_sympy
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import VARIABLE
+from nsode_jax.expressions.prefix import Prefix, substituted, times
 from nsode_jax.observed.dataset import Dataset
 
 VIEW_TIME = 4.0
@@ -91,16 +92,10 @@ class AffineView:
           ExpressionError: if f has no canonical form in our language, for
             example because a constant leaves the range of numbers.
         """
-        prefix: list[str | float] = []
-        for token in expression.prefix:
-            if token != VARIABLE:
-                prefix.append(token)
-                continue
-            if self.a != 1.0:
-                prefix += ["mul", 1.0 / self.a]
-            prefix += ["sub", VARIABLE, self.b] if self.b else [VARIABLE]
-        factor = self.a / self.c
-        restored = Expression(tuple(prefix if factor == 1.0 else ["mul", factor, *prefix]))
+        moved: Prefix = ("sub", VARIABLE, self.b) if self.b else (VARIABLE,)
+        inside = moved if self.a == 1.0 else times(1.0 / self.a, moved)
+        prefix, factor = substituted(expression.prefix, {VARIABLE: inside}), self.a / self.c
+        restored = Expression(prefix if factor == 1.0 else times(factor, prefix))
         if not absorb or (self.a == 1.0 and not self.b):
             return canonicalize(restored)
         return canonicalize(from_sympy(_absorb(restored.to_sympy())))

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.expressions.prefix import Prefix
+from nsode_jax.expressions.prefix import Prefix, joined, times
 from nsode_jax.fitting.shooting import SystemFit
 from nsode_jax.fitting.system_problem import Problem
 from nsode_jax.observed.observations import Observations
@@ -44,13 +44,12 @@ def gains(
     place = sum(len(one.constants) for one in fit.laws[:equation]) + len(law.constants)
     usable = np.zeros(len(terms), bool)
     for i, term in enumerate(terms):
-        alone = Expression(("mul", 1.0, *term) if term else (1.0,), law.variables)
+        alone = Expression(times(1.0, term), law.variables)
         size = data.rms(alone)
         usable[i] = size > 0.0
         if usable[i]:
             coefficient = _TRACE * (rate or 1.0) / size
-            traced = ("mul", coefficient, *term) if term else (coefficient,)
-            prefix = ("add", *prefix, *traced)
+            prefix = joined("add", [prefix, times(coefficient, term)])
             places.append(place)
             place += len(alone.constants)
     laws = [*fit.laws]

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from nsode_jax.expressions.constants import structure
+from nsode_jax.expressions.prefix import joined, times
 from nsode_jax.expressions.summands import summands
 from nsode_jax.fitting.progress import Progress
 from nsode_jax.fitting.shooting import (
@@ -293,8 +294,8 @@ class SystemSearch:
         for i in heapq.nlargest(_LONGER, np.flatnonzero(found > _TELLING), key=found.__getitem__):
             size = self.data.rms(sum_of([terms[i]], [1.0], law.variables))
             coefficient = _ADDED * self.data.rms(law) / size
-            added = ("mul", coefficient, *terms[i]) if terms[i] else (coefficient,)
-            canonical = canonical_or_none(type(law)(("add", *law.prefix, *added), law.variables))
+            longer = joined("add", [law.prefix, times(coefficient, terms[i])])
+            canonical = canonical_or_none(type(law)(longer, law.variables))
             if canonical is not None and self.restriction.admits(canonical):
                 yield Draft(canonical, 0.0, math.nan, origin.descendant())
 
@@ -346,10 +347,7 @@ def shorter(draft: Draft) -> Iterator[Draft]:
     for gone in range(len(parts)):
         if len(parts) < 2:
             return
-        kept = parts[:gone] + parts[gone + 1 :]
-        prefix = kept[0]
-        for part in kept[1:]:
-            prefix = ("add", *prefix, *part)
-        canonical = canonical_or_none(type(law)(prefix, law.variables))
+        kept = joined("add", parts[:gone] + parts[gone + 1 :])
+        canonical = canonical_or_none(type(law)(kept, law.variables))
         if canonical is not None:
             yield Draft(canonical, draft.error, math.nan, draft.origin.descendant())

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from nsode_jax.expressions.expression import Expression, ExpressionError, Prefix
 from nsode_jax.expressions.operators import VARIABLE
+from nsode_jax.expressions.prefix import joined, times
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.progress import Progress
 from nsode_jax.observed.dataset import Dataset
@@ -100,9 +101,4 @@ def _sums(terms: list[Prefix], most: int) -> Iterator[tuple[Prefix, ...]]:
 
 
 def _sum_of(terms: Iterable[Prefix]) -> Prefix:
-    prefix: Prefix = ()
-    for number, term in enumerate(terms):
-        coefficient = 0.7 + 0.01 * number
-        weighted = ("mul", coefficient, *term) if term else (coefficient,)
-        prefix = ("add", *prefix, *weighted) if prefix else weighted
-    return prefix
+    return joined("add", (times(0.7 + 0.01 * number, term) for number, term in enumerate(terms)))

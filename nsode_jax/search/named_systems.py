@@ -12,6 +12,7 @@ import itertools
 from nsode_jax.dynamics.system import System
 from nsode_jax.expressions.constants import structure
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.expressions.prefix import substituted
 from nsode_jax.fitting.fit import NAMED, Origin
 from nsode_jax.observed.regression import Regression
 from nsode_jax.search.own_systems import guesses
@@ -63,5 +64,5 @@ def _renamed(law: Expression, called: dict[str, str], system: System) -> Express
     """The equation in the variables of a system; None if it has none for the time."""
     if TIME in law.prefix and not system.explicit_time:
         return None
-    prefix = tuple(called.get(str(token), token) for token in law.prefix)
+    prefix = substituted(law.prefix, {old: (new,) for old, new in called.items()})
     return canonical_or_none(Expression(prefix, system.variables))

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.expressions.prefix import Prefix
+from nsode_jax.expressions.prefix import Prefix, joined, times
 
 MAX_DEGREE = 3
 """Of the monomials."""
@@ -151,10 +151,7 @@ def _power(name: str, power: int) -> Prefix:
 
 
 def _product(parts: Sequence[Prefix]) -> Prefix:
-    product: Prefix = ()
-    for part in parts:
-        product = ("mul", *product, *part) if product and part else product or part
-    return product
+    return joined("mul", parts)
 
 
 def sum_of(
@@ -167,8 +164,5 @@ def sum_of(
     Raises:
       ExpressionError: if a coefficient is not finite.
     """
-    prefix: Prefix = ()
-    for term, coefficient in zip(terms, coefficients, strict=True):
-        weighted = ("mul", float(coefficient), *term) if term else (float(coefficient),)
-        prefix = ("add", *prefix, *weighted) if prefix else weighted
-    return Expression(prefix, variables)
+    pairs = zip(coefficients, terms, strict=True)
+    return Expression(joined("add", (times(float(c), term) for c, term in pairs)), variables)

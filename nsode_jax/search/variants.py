@@ -16,6 +16,7 @@ from nsode_jax.expressions.expression import (
     subtree_end,
 )
 from nsode_jax.expressions.operators import OPERATORS, VARIABLE
+from nsode_jax.expressions.prefix import joined, with_one_term_less
 
 _NEARBY = (0.9, 1.0, 1.1)
 _ALL_BUT = 1e-4
@@ -149,7 +150,7 @@ def without_negligible(
     shorter, changed = law, True
     while changed and np.isfinite(most).all():
         changed = False
-        for option in _with_one_term_less(shorter.prefix):
+        for option in with_one_term_less(shorter.prefix):
             candidate = Expression(option)
             with np.errstate(all="ignore"):
                 change = np.abs(candidate.evaluate(nodes) - rates)
@@ -161,27 +162,18 @@ def without_negligible(
     return canonical_or_none(shorter) or law
 
 
-def _with_one_term_less(prefix: Prefix) -> Iterator[Prefix]:
-    for start, token in enumerate(prefix):
-        if token in ("add", "sub"):
-            middle, end = subtree_end(prefix, start + 1), subtree_end(prefix, start)
-            right = prefix[middle:end] if token == "add" else ("neg", *prefix[middle:end])
-            for kept in (prefix[start + 1 : middle], right):
-                yield (*prefix[:start], *kept, *prefix[end:])
-
-
 def factored_law(expression: Expression) -> Expression | None:
     """The law with a factor y taken out of all its terms, if it is shorter so.
 
     0.3*log(y)*y + 0.2*y becomes (0.3*log(y) + 0.2)*y.
     """
-    inner: Prefix = ()
+    parts: list[Prefix] = []
     for sign, term in _terms(expression.prefix, 1.0):
         rest = _without_y(term)
         if rest is None:
             return None
-        signed = rest if sign > 0 else ("neg", *rest)
-        inner = ("add", *inner, *signed) if inner else signed
+        parts.append(rest if sign > 0 else ("neg", *rest))
+    inner = joined("add", parts)
     factored = canonical_or_none(Expression(("mul", *inner, VARIABLE)))
     if factored is None or factored.complexity >= expression.complexity:
         return None

@@ -10,8 +10,9 @@ import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.expressions.constants import is_plain
-from nsode_jax.expressions.expression import Expression, Prefix, subtree_end
+from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import OPERATORS, VARIABLES
+from nsode_jax.expressions.prefix import Prefix, exponent_places, subtree_end
 
 _COSTS = {token: operator.cost for token, operator in OPERATORS.items()}
 _FREE_WAVE_COST = 3.0
@@ -67,24 +68,14 @@ def in_arbitrary_units(expression: Expression) -> tuple[float, int]:
     the complexity. Whole and half exponents do not depend on units and are no constants.
     """
     prefix = expression.prefix
-    exponents = exponent_places(prefix)
-    generic = tuple(
-        token
-        if isinstance(token, str) or (i in exponents and is_plain(token)) or token == 1.0
-        else math.copysign(_generic(i), token)
-        for i, token in enumerate(prefix)
-    )
-    return _in_arbitrary_units(generic)
+    written = set(_written(prefix))
+    changed = (generic(i, token) if i in written else token for i, token in enumerate(prefix))
+    return _in_arbitrary_units(tuple(changed))
 
 
-def _generic(place: int) -> float:
-    """A number that is no plain one, and another one for every place."""
-    return 0.5 + (place + 1) * 0.6180339887498949 % 1.0
-
-
-def exponent_places(prefix: Prefix) -> set[int]:
-    """Where the exponents of powers begin."""
-    return {subtree_end(prefix, i + 1) for i, token in enumerate(prefix) if token == "pow"}
+def generic(place: int, token: str | float) -> float:
+    """A number of the same sign that is no plain one, and another one for every place."""
+    return math.copysign(0.5 + (place + 1) * 0.6180339887498949 % 1.0, float(token))
 
 
 def tangents(

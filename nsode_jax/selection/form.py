@@ -8,12 +8,11 @@ inside sin or cos with a whole factor, its unit is not arbitrary.
 from __future__ import annotations
 
 import functools
-import math
 from itertools import pairwise
 
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.constants import exponent_constants, is_plain
-from nsode_jax.expressions.expression import Expression, Prefix, Skeleton, subtree_end
+from nsode_jax.expressions.expression import Expression, Skeleton
 from nsode_jax.expressions.operators import (
     CONSTANT,
     NEGATIVE_CONSTANT,
@@ -22,6 +21,15 @@ from nsode_jax.expressions.operators import (
     VARIABLE,
     arity,
 )
+from nsode_jax.expressions.prefix import (
+    Prefix,
+    exponent_places,
+    joined,
+    substituted,
+    subtree_end,
+    times,
+)
+from nsode_jax.selection.complexity import generic
 
 Form = tuple[str, ...]
 """A canonical skeleton in prefix notation, signs kept, in which exponents that are plain
@@ -46,38 +54,27 @@ def form_of(law: Expression | Skeleton) -> Form:
     exponents = exponent_constants(law.skeleton)
     kept = iter(exponents)
     units = _units(law.prefix)
-    generic: list[str | float] = []
+    changed: list[str | float] = []
     for i, token in enumerate(law.prefix):
         if isinstance(token, str) or i in units:
-            generic.append(token)
+            changed.append(token)
         elif (next(kept) and is_plain(token)) or token == 0.0:
-            generic.append(token)
+            changed.append(token)
         else:
-            generic.append(math.copysign(_generic(i), token))
-    return _form(tuple(generic))
+            changed.append(generic(i, token))
+    return _form(tuple(changed))
 
 
 def _units(prefix: Prefix) -> set[int]:
     return {i + 1 for i in range(len(prefix) - 1) if prefix[i : i + 2] == ("div", 1.0)}
 
 
-def _generic(place: int) -> float:
-    """A number that is no plain one, and another one for every place."""
-    return 0.5 + (place + 1) * 0.6180339887498949 % 1.0
-
-
 @functools.lru_cache(maxsize=200_000)
 def _form(prefix: Prefix) -> Form:
-    scaled: list[str | float] = ["mul", _RATE_UNIT]
-    angle = _is_angle(prefix)
-    for token in prefix:
-        scaled += ["mul", _VALUE_UNIT, token] if token == VARIABLE and not angle else [token]
-    canonical = canonicalize(Expression(_without_inverse_logarithms(tuple(scaled))))
-    exponents = {
-        subtree_end(canonical.prefix, i + 1)
-        for i, token in enumerate(canonical.prefix)
-        if token == "pow"
-    }
+    inside = {} if _is_angle(prefix) else {VARIABLE: times(_VALUE_UNIT, (VARIABLE,))}
+    scaled = times(_RATE_UNIT, substituted(prefix, inside))
+    canonical = canonicalize(Expression(_without_inverse_logarithms(scaled)))
+    exponents = exponent_places(canonical.prefix)
     units = _units(canonical.prefix)
     form = []
     for i, token in enumerate(canonical.prefix):
@@ -125,10 +122,7 @@ def _ordered(form: Form) -> Form:
     for i, part in enumerate(parts):
         first.setdefault(_without_numbers(part), i)
     parts.sort(key=lambda part: (first[_without_numbers(part)], part))
-    ordered = parts[0]
-    for part in parts[1:]:
-        ordered = (token, *ordered, *part)
-    return ordered
+    return tuple(map(str, joined(token, parts)))
 
 
 def _without_numbers(form: Form) -> Form:

@@ -22,6 +22,7 @@ from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.display import value_with_error
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.expressions.operators import VARIABLE
+from nsode_jax.expressions.prefix import substituted, times
 from nsode_jax.selection.catalogue import Catalogue, NamedLaw
 from nsode_jax.selection.form import form_of
 from nsode_jax.selection.sameness import PLACES, SAME, places_between, reductions, sizes_of
@@ -199,10 +200,8 @@ def _with_constants_of(
 
 def _in_other_units(law: Expression) -> Expression:
     """In canonical form, in units in which no constant is just 1 and thus not written."""
-    prefix = itertools.chain.from_iterable(
-        ("mul", _FACTOR, token) if token == VARIABLE else (token,) for token in law.prefix
-    )
-    return canonicalize(Expression(("mul", _FACTOR, *prefix)))
+    inside = substituted(law.prefix, {VARIABLE: times(_FACTOR, (VARIABLE,))})
+    return canonicalize(Expression(times(_FACTOR, inside)))
 
 
 def solve_parameters(

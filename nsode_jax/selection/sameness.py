@@ -9,7 +9,8 @@ from jaxtyping import Float
 
 from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.constants import is_plain
-from nsode_jax.expressions.expression import Expression, ExpressionError, subtree_end
+from nsode_jax.expressions.expression import Expression, ExpressionError
+from nsode_jax.expressions.prefix import exponent_places, with_one_term_less
 
 SAME = 1e-4
 """Laws whose f differs by less than this share of its size are not told apart."""
@@ -78,22 +79,16 @@ def reductions(
 def _simpler(expression: Expression) -> Iterator[Expression]:
     """Laws with one term of a sum left out, or one exponent made plain."""
     prefix = expression.prefix
-    for start, token in enumerate(prefix):
-        if token not in ("add", "sub", "pow"):
+    options = list(with_one_term_less(prefix))
+    for place in exponent_places(prefix):
+        exponent = prefix[place]
+        if isinstance(exponent, str) or is_plain(exponent):
             continue
-        middle, end = subtree_end(prefix, start + 1), subtree_end(prefix, start)
-        first, second = prefix[start + 1 : middle], prefix[middle:end]
-        options = [first, second if token == "add" else ("neg", *second)]
-        if token == "pow":
-            exponent = second[0]
-            if isinstance(exponent, str) or is_plain(exponent):
-                continue
-            plain = round(2 * exponent) / 2
-            if abs(plain - exponent) > _NEARLY_PLAIN or not is_plain(plain):
-                continue
-            options = [("pow", *first, plain)]
-        for option in options:
-            try:
-                yield canonicalize(Expression((*prefix[:start], *option, *prefix[end:])))
-            except ExpressionError:
-                continue
+        plain = round(2 * exponent) / 2
+        if abs(plain - exponent) <= _NEARLY_PLAIN and is_plain(plain):
+            options.append((*prefix[:place], plain, *prefix[place + 1 :]))
+    for option in options:
+        try:
+            yield canonicalize(Expression(option))
+        except ExpressionError:
+            continue

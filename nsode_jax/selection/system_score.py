@@ -16,7 +16,7 @@ import numpy as np
 from nsode_jax.expressions.constants import is_plain
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import UNIT
-from nsode_jax.expressions.prefix import Prefix, subtree_end
+from nsode_jax.expressions.prefix import Prefix, exponent_places, subtree_end
 from nsode_jax.expressions.summands import summands
 from nsode_jax.fitting.linearized import autocorrelation
 from nsode_jax.fitting.shooting import SystemFit, linearized
@@ -204,6 +204,7 @@ def _terms(law: Expression) -> list[tuple[Prefix, int, float]]:
     """
     found: list[tuple[Prefix, int, float]] = []
     tokens, constants = law.skeleton.tokens, law.constants
+    exponents = exponent_places(tokens)
 
     def walk(start: int, end: int, place: int, sign: float) -> None:
         if tokens[start] in ("add", "sub"):
@@ -215,7 +216,6 @@ def _terms(law: Expression) -> list[tuple[Prefix, int, float]]:
         numbers = [
             i for i in range(start, end) if not isinstance(law.prefix[i], str) and tokens[i] != UNIT
         ]
-        exponents = {subtree_end(tokens, i + 1) for i in range(start, end) if tokens[i] == "pow"}
         fitted = [i for i in numbers if i not in exponents]
         if len(fitted) == 1 and sign > 0:
             shape = tuple("c" if i == fitted[0] else law.prefix[i] for i in range(start, end))
