@@ -108,7 +108,7 @@ class FormCandidate:
       constants: shape [series, constants]; NaN where a series has no solution.
       covariances: of the constants of each series; NaN where the data do not determine
         them, shape [series, constants, constants].
-      freedom: degrees of freedom of each series, shape [series].
+      freedom: degrees of freedom by which the noise of each series is known, shape [series].
       y0s: fitted values at the first times, shape [series].
       start_times: the first times.
       residual_rms: root mean square of solution minus data, in units of y, shape [series].
