@@ -70,7 +70,6 @@ def component_forms(data: Observations, fit: SystemFit | None = None) -> tuple[R
                 weighted = (counts * rows.T).T
                 kept.append(weighted - free @ (free.T @ weighted))
     starts = tuple(tuple(run.states(run.t[:1], data.system.order)[:, 0]) for run in data.runs)
-    floors = np.where(data.noise < 1e-3 * data.spread, data.noise / data.spread, 0.0)
     return tuple(
         Regression(
             nodes,
@@ -78,7 +77,7 @@ def component_forms(data: Observations, fit: SystemFit | None = None) -> tuple[R
             np.concatenate(targets[k]) / spread,
             remainder=0.0,
             count=data.count,
-            floor=max(INTERPOLATION_FLOOR, float(floors[k])),
+            floor=max(INTERPOLATION_FLOOR, float(data.precision[k])),
             exact=False,
             y0s=tuple(start[k] for start in starts),
             own=data.system.sought[k],

@@ -17,6 +17,9 @@ from nsode_jax.expressions.expression import Expression
 from nsode_jax.observed.noise_scale import LINEAR, NoiseScale, scale_of
 from nsode_jax.observed.smoothing import SmoothCurve, smooth_curves
 
+_PRECISE = 1e-3
+"""Of the spread: what curves miss by less is no noise, but what residuals cannot be below."""
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Run:
@@ -142,6 +145,12 @@ class Observations:
         """Root mean square of the runs' noise."""
         squares = sum(len(run) * run.noise**2 for run in self.runs)
         return np.sqrt(squares / self.count)
+
+    @property
+    def precision(self) -> Float[np.ndarray, " observed"]:
+        """Share of each quantity's spread to which it is known to be exact; 0 where noise is."""
+        share = self.noise / self.spread
+        return np.where(share < _PRECISE, share, 0.0)
 
     @functools.cached_property
     def state_size(self) -> Float[np.ndarray, " states"]:

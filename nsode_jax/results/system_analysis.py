@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -73,6 +74,7 @@ def state_ranges(found: SystemResult) -> Float[np.ndarray, "states 2"]:
     return np.stack([values.min(axis=1), values.max(axis=1)], axis=1)
 
 
+@functools.lru_cache(maxsize=8)  # Text, report and picture ask for them, each on its own.
 def find_fixed_points(found: SystemResult) -> SystemFixedPoints:
     """Fixed points of the best system in the range of the data and half of it on either side.
 

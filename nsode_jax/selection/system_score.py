@@ -102,12 +102,12 @@ def system_score(data: Observations, fit: SystemFit) -> float:
     """Twice the description length of a fitted system; inf if it diverges."""
     if fit.diverged:
         return math.inf
-    floors = np.where(data.noise < 1e-3 * data.spread, data.noise / data.spread, 0.0)
+    floors = np.maximum(data.precision, FLOOR)
     # The initial values of the runs are parameters of all systems alike.
     counted = max(data.count - len(data.runs), 1) / data.count
     system, total, terms = data.system, 0.0, 0.0
     for law, own, left, spread, floor in zip(
-        fit.laws, system.sought, fit.residuals, data.spread, np.maximum(floors, FLOOR), strict=True
+        fit.laws, system.sought, fit.residuals, data.spread, floors, strict=True
     ):
         total += counted * float(misfit(left / spread, data.count, float(floor)))
         total += numbers_cost(law, data.count) + smallness(data, law)
