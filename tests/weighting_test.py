@@ -5,7 +5,7 @@ import pytest
 
 from nsode_jax.discovery import discover
 from nsode_jax.discovery import weighting as module
-from nsode_jax.discovery.weighting import weighted_system, weighting
+from nsode_jax.discovery.weighting import weighted_system, weighting, with_expected_noise
 from nsode_jax.dynamics.system import System, integrate
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
@@ -14,6 +14,7 @@ from nsode_jax.fitting.shooting import fit_system, refitted
 from nsode_jax.fitting.trajectory_fitting import FULL
 from nsode_jax.observed.dataset import Dataset
 from nsode_jax.observed.observations import Observations, Run
+from nsode_jax.observed.runs import read_runs
 
 # Total pressure of a gas that dimerizes, after a published exercise; the third value was 592.
 T = [0, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 70]
@@ -120,6 +121,26 @@ def test_of_noise_that_hardly_grows_nothing_is_said(clean, monkeypatch, growth, 
     data, fit = fitted(TIMES, clean + 0.3 * np.random.default_rng(0).normal(size=clean.shape))
     weighted, notes = weighted_system(data, fit)
     assert len(notes) == said and (weighted is data) == (not said)
+
+
+def test_rows_that_are_means_of_several_count_as_such(clean):
+    """Beside noise that grows, or alone; runs are on one scale."""
+    number, random = np.where(np.arange(TIMES.size) % 2, 9, 1), np.random.default_rng(0)
+    noise = random.normal(size=clean.shape) / np.sqrt(number)[:, None]
+    for values, grows in ((clean + 0.2 * noise, False), (clean * (1 + 0.1 * noise), True)):
+        rows = np.repeat(TIMES, number), np.repeat(values, number, axis=0)
+        options = dict(names=None, input_names=None, explicit_time=False, order=1)
+        data, _ = read_runs(*rows, None, **options)
+        assert data.weights[1::2] / data.weights[::2] == pytest.approx(3.0)
+        assert np.mean(data.weights**2, axis=0) == pytest.approx(1.0)
+        assert with_expected_noise(data) is data
+        fit = refitted(data, fit_system(data, LAWS, ORIGINS, stopping=FULL), FULL)
+        weighted, notes = weighted_system(data, fit, data)
+        assert len(notes) == grows and (weighted is not data) == grows
+        expected = np.sqrt(number)[:, None] / (clean if grows else 1.0)
+        assert np.log(weighted.weights / expected).std(axis=0).max() < 0.3
+    both, _ = read_runs([rows[0], TIMES], [rows[1], values], None, **options)
+    assert both.weights[0] == pytest.approx(both.weights[-1])
 
 
 @pytest.mark.parametrize("points", [9, 20, 60, 150])

@@ -182,7 +182,7 @@ def _searched(
         if not ranked or not left:
             break
         before, best = best, ranked[0][0]
-        seen = None if weighted else weighted_system(search.data, best)
+        seen = None if weighted else weighted_system(search.data, best, data)
         if seen is not None:
             notes, weighted = [*notes, *seen[1]], bool(seen[1])
         if seen is not None and seen[0] is not search.data:

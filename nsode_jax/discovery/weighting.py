@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
-from nsode_jax.dynamics.trajectory import typical
+from nsode_jax.dynamics.trajectory import CONSTANT_RELATIVE_RANGE, typical
 from nsode_jax.fitting.fit import Fit
 from nsode_jax.fitting.linearized import Linearized
 from nsode_jax.fitting.shooting import SystemFit
@@ -145,38 +145,47 @@ def with_expected_noise(data: Observations) -> Observations:
     ]
     if all(noise is None for noise in noises):
         return data
-    alike = np.ones(data.count)
-    return data.with_noise(np.stack([alike if one is None else one for one in noises], axis=1))
+    pairs = zip(noises, (1.0 / data.weights).T, strict=True)
+    return data.with_noise(np.stack([old if new is None else new for new, old in pairs], axis=1))
 
 
 def weighted_system(
-    data: Observations, fit: SystemFit
+    data: Observations, fit: SystemFit, given: Observations | None = None
 ) -> tuple[Observations, tuple[str, ...]] | None:
     """What the residuals of a first system say about the noise.
+
+    Args:
+      data: runs with the noise by which the system was found.
+      fit: the system.
+      given: the runs as measured, which tell what their values are means of; if left out, the
+        values are alike.
 
     Returns:
       Runs with its sizes, the very same if they count as they should, and sentences for the
       person with the data; None without a solution.
     """
     before = 1.0 / data.weights
-    alike = data.with_noise(np.ones_like(before))
+    measured = np.ones_like(before) if given is None else 1.0 / given.weights
+    alike = data.with_noise(measured)
     linear = None if fit.diverged else linearized_system(data, fit)
     if linear is None:
         return None
     # Solved as exactly as the noise so far asks for, which is then taken out again.
-    known = before * data.spread / alike.spread
+    so_far = before / measured
+    known = so_far * data.spread / alike.spread
     linear = [one.weighted(sizes) for one, sizes in zip(linear, known.T, strict=True)]
     sizes, growing, wide = before.copy(), [], []
     for k, (name, one) in enumerate(zip(data.system.observed, linear, strict=True)):
-        solution = alike.y[:, k] + one.residual * alike.spread[k]
-        over_decades = bool(np.ptp(before[:, k]))
+        solution = alike.y[:, k] + one.residual * alike.spread[k] * measured[:, k]
+        over_decades = bool(np.ptp(so_far[:, k]) > CONSTANT_RELATIVE_RANGE)
         if not over_decades:
             noise = growing_noise(solution, one, significance=SIGNIFICANCE / len(linear))
         elif fit.residuals[k] > CLEAN * data.spread[k]:
             noise = likeliest_noise(solution, one)
         else:
-            noise = before[:, k]
-        sizes[:, k] = 1.0 if noise is None else noise
+            noise = so_far[:, k]
+        sizes[:, k] = measured[:, k] * (1.0 if noise is None else noise)
+        sizes[:, k] /= typical(sizes[:, k])
         if noise is not None:
             (wide if over_decades else growing).append(name)
     applied = bool(np.abs(np.log(sizes / before)).max() > _ALIKE)

@@ -96,7 +96,10 @@ def read_runs(
     for name, of_runs in zip(other, np.concatenate(us).T, strict=True):
         if _is_constant(of_runs):
             raise TrajectoryError(f"The input {name} is constant; leave it out.")
-    return Observations(system, tuple(runs)), [*notes, *_of_runs(said)]
+    data = Observations(system, tuple(runs))
+    if any(run.noise_sizes is not None for run in runs):
+        data = data.with_noise(1.0 / data.weights)
+    return data, [*notes, *_of_runs(said)]
 
 
 def _of_runs(said: Sequence[Sequence[str]]) -> list[str]:
@@ -251,12 +254,15 @@ def _run(
     chosen = rows_to_keep(times, values, most)
     notes += _on_thinning(times, chosen)
     values, last = values[chosen], times[chosen[-1]]
+    sizes = None
+    if trajectory.noise is not None:  # Some rows are means of several of the same time.
+        sizes = np.broadcast_to(trajectory.noise[chosen, None], values.shape)
     if not system.inputs:
-        return Run(times[chosen], values, np.empty((chosen.size, 0))), notes
+        return Run(times[chosen], values, np.empty((chosen.size, 0)), sizes), notes
     input_times, inputs, more = _inputs(t, u, last)
     if np.array_equal(input_times, times[chosen]):
         input_times = None
-    return Run(times[chosen], values, inputs, None, input_times), [*notes, *more]
+    return Run(times[chosen], values, inputs, sizes, input_times), [*notes, *more]
 
 
 def _on_thinning(t: Float[np.ndarray, " time"], chosen: Int[np.ndarray, " kept"]) -> list[str]:
