@@ -11,12 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from decoded import allowed, open_slots_after, soft
+from decoded import allowed, greedy, open_slots_after, soft
 
 from nsode_jax.decoding.beam_search import beam_search, gather_beams
 from nsode_jax.decoding.grammar import TokenTable
-from nsode_jax.decoding.rows import greedy
-from nsode_jax.decoding.steps import BeamResult, own_positions
+from nsode_jax.decoding.steps import BeamResult, Decoding, own_positions
 
 PAD, BOS, EOS, Y, ADD, SIN = range(6)
 # <pad> <bos> <eos> y add sin and a grid of three constants.
@@ -117,10 +116,9 @@ def reference_beam_search(
     beams,
     max_length,
     grammar=True,
-    length_penalty=0.0,
     merge_constants=False,
 ):
-    """Lists, float64, no cache, no early end. Gives [(score, log p, tokens, soft tokens)]."""
+    """Lists, float64, no cache, no early end. Gives [(log p, tokens, soft tokens)]."""
     live, finished = [(0.0, (), ((BOS, 0.0),))], []
     for _ in range(max_length):
         candidates = []
@@ -133,18 +131,18 @@ def reference_beam_search(
                 grown = (*tokens, token)
                 new = (total + gain[token], grown, (*fed, soft(log_p, token, model.table)))
                 if token == EOS:
-                    finished.append((new[0] / len(grown) ** length_penalty, *new))
+                    finished.append(new)
                 else:
                     candidates.append(new)
         live = sorted(candidates, reverse=True)[:beams]
     return sorted(finished, reverse=True)[:beams]
 
 
-def jitted_search(model, batch, **settings):
+def jitted_search(model, batch, beams, **settings):
     """A compiled search of `batch` trajectories, from their contexts to NumPy arrays."""
-    settings |= dict(table=model.table, batch=batch, max_length=model.max_length)
-    cache = model.cache(batch, settings["beams"])
-    run = jax.jit(lambda context: beam_search(model.step_fn(context), cache, **settings))
+    decoding = Decoding(model.table, batch, model.max_length, **settings)
+    cache = model.cache(batch, beams)
+    run = jax.jit(lambda context: beam_search(model.step_fn(context), cache, decoding, beams))
     return lambda context: jax.tree.map(np.asarray, run(context))
 
 
@@ -167,7 +165,7 @@ def found(result, row):
 
 def assert_same_candidates(result, row, expected):
     assert found(result, row) == len(expected)
-    for beam, (_, log_p, tokens, fed) in enumerate(expected):
+    for beam, (log_p, tokens, fed) in enumerate(expected):
         assert written(result, row, beam)[0] == tokens
         np.testing.assert_allclose(result.log_probability[row, beam], log_p, atol=1e-4)
         np.testing.assert_array_equal(
@@ -205,7 +203,7 @@ def test_equal_to_brute_force(max_length):
     result = search(model, beams=100)
     for row in range(2):
         scored = [(*score(model, row, tokens), tokens) for tokens in expressions]
-        expected = sorted(((s, s, tokens, fed) for s, fed, tokens in scored), reverse=True)
+        expected = sorted(((s, tokens, fed) for s, fed, tokens in scored), reverse=True)
         assert_same_candidates(result, row, expected)
         assert (result.tokens[row, len(expected) :] == PAD).all()
         assert (result.lengths[row, len(expected) :] == 0).all()
@@ -218,17 +216,17 @@ def test_equal_to_brute_force_without_grammar():
         (*tokens, EOS) for n in range(3) for tokens in itertools.product(writable, repeat=n)
     ]
     scored = [(*score(model, 0, tokens), tokens) for tokens in sequences]
-    expected = sorted(((s, s, tokens, fed) for s, fed, tokens in scored), reverse=True)
+    expected = sorted(((s, tokens, fed) for s, fed, tokens in scored), reverse=True)
     assert_same_candidates(search(model, beams=60, grammar=False), 0, expected)
 
 
 @pytest.mark.parametrize("beams", [1, 2, 3, 7])
-@pytest.mark.parametrize(("grammar", "length_penalty"), [(True, 0.0), (True, 0.8), (False, 0.0)])
-def test_equal_to_the_reference_beam_by_beam(beams, grammar, length_penalty):
+@pytest.mark.parametrize("grammar", [True, False])
+def test_equal_to_the_reference_beam_by_beam(beams, grammar):
     model = TinyModel(2, batch=3, max_length=9)
-    result = search(model, beams=beams, grammar=grammar, length_penalty=length_penalty)
+    result = search(model, beams=beams, grammar=grammar)
     for row in range(3):
-        expected = reference_beam_search(model, row, beams, 9, grammar, length_penalty)
+        expected = reference_beam_search(model, row, beams, 9, grammar)
         assert_same_candidates(result, row, expected)
 
 
@@ -270,25 +268,11 @@ def test_merged_constants_keep_all_probability():
             )
 
 
-def test_length_penalty_changes_the_order_but_not_the_scores():
-    model = TinyModel(3, batch=1, max_length=6)
-    plain, normalized = search(model, beams=310), search(model, beams=310, length_penalty=2.0)
-    count = found(plain, 0)
-    assert count == found(normalized, 0) == len(list(all_expressions(6, TABLE))) == 308
-    scores = normalized.log_probability[0, :count] / normalized.lengths[0, :count] ** 2.0
-    assert (np.diff(scores) <= 1e-6).all()
-    by_tokens = {written(plain, 0, i)[0]: plain.log_probability[0, i] for i in range(count)}
-    for i in range(count):
-        tokens = written(normalized, 0, i)[0]
-        np.testing.assert_allclose(normalized.log_probability[0, i], by_tokens[tokens], atol=1e-5)
-    assert written(plain, 0, 0)[0] != written(normalized, 0, 0)[0]
-
-
 def run_greedy(model, grammar):
     batch = len(model.context)
-    settings = dict(table=model.table, batch=batch, max_length=model.max_length, grammar=grammar)
+    decoding = Decoding(model.table, batch, model.max_length, grammar)
     cache = model.cache(batch, 1)
-    run = jax.jit(lambda context: greedy(model.step_fn(context), cache, **settings))
+    run = jax.jit(lambda context: greedy(model.step_fn(context), cache, decoding))
     return jax.tree.map(np.asarray, run(model.context))
 
 
@@ -413,8 +397,8 @@ def markov_step(cache, ancestors, low, fraction, position):
 
 def search_markov(beams, max_length=6, grammar=True, step=markov_step):
     cache = {"sins": jnp.zeros((max_length, 1, beams), jnp.int32)}
-    settings = dict(table=TABLE, batch=1, beams=beams, max_length=max_length, grammar=grammar)
-    return jax.jit(lambda cache: beam_search(step, cache, **settings))(cache)
+    decoding = Decoding(TABLE, 1, max_length, grammar)
+    return jax.jit(lambda cache: beam_search(step, cache, decoding, beams))(cache)
 
 
 def candidates_of(result, above=1e-6):
@@ -478,7 +462,7 @@ def test_lower_precision_logits_are_scored_in_float32():
         logits, cache = step(cache, *arguments)
         return logits.astype(jnp.bfloat16), cache
 
-    result = beam_search(half, model.cache(1, 3), table=TABLE, batch=1, beams=3, max_length=4)
+    result = beam_search(half, model.cache(1, 3), Decoding(TABLE, batch=1, max_length=4), beams=3)
     assert result.log_probability.dtype == jnp.float32
 
 
@@ -487,12 +471,12 @@ def test_lower_precision_logits_are_scored_in_float32():
     [
         ({"beams": 0}, "at least 1"),
         ({"max_length": 1}, "at least 2"),
-        ({"length_penalty": -1.0}, "negative"),
         ({"table": TokenTable((0, 0, 0, 0), BOS, EOS, PAD, 4, 0)}, "9 logits, not 4"),
     ],
 )
 def test_sizes_that_do_not_fit_are_refused(change, message):
     model = TinyModel(0, batch=2, max_length=5)
-    settings = dict(table=TABLE, batch=2, beams=3, max_length=5) | change
+    settings = dict(table=TABLE, batch=2, max_length=5) | change
+    beams = settings.pop("beams", 3)
     with pytest.raises(ValueError, match=message):
-        beam_search(model.step_fn(), model.cache(2, 3), **settings)
+        beam_search(model.step_fn(), model.cache(2, 3), Decoding(**settings), beams)

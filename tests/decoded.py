@@ -1,6 +1,9 @@
 """The rules of decoding in words of their own, on plain numbers and tuples of tokens."""
 
+import jax.numpy as jnp
 import numpy as np
+
+from nsode_jax.decoding.rows import decode_rows
 
 
 def soft(log_p, token, table):
@@ -31,3 +34,12 @@ def allowed(tokens, max_length, table, grammar):
         if t not in special
         and len(tokens) + 1 + open_slots_after((*tokens, t), table) + 1 <= max_length
     ]
+
+
+def greedy(step_fn, init_cache, decoding):
+    """The most probable allowed token at each step; a result with one beam."""
+
+    def best(log_p, position):
+        return jnp.argmax(log_p, axis=-1).astype(jnp.int32)
+
+    return decode_rows(step_fn, init_cache, best, decoding, rows=1)

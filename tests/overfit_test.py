@@ -7,12 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from decoded import greedy
 
 from nsode_jax.data.examples import corrupted_example, points_to_words
 from nsode_jax.data.records import features_to_record, open_split
 from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.decoding.propose import token_table
-from nsode_jax.decoding.rows import greedy
+from nsode_jax.decoding.steps import Decoding
 from nsode_jax.modeling.transformer import Model
 from nsode_jax.training.loss import means
 from nsode_jax.training.step import batch_sums
@@ -73,9 +74,7 @@ def test_64_equations_are_memorized(smoke_config):
         return greedy(
             functools.partial(model.step, params, memory),
             model.init_cache(64, 1),
-            table=token_table(VOCABULARY),
-            batch=64,
-            max_length=model.config.max_length,
+            Decoding(token_table(VOCABULARY), batch=64, max_length=model.config.max_length),
         )
 
     written = decode(params)

@@ -12,6 +12,7 @@ from nsode_jax.data.vocabulary import NotEncodable
 from nsode_jax.decoding import propose
 from nsode_jax.decoding.grammar import constant_modes
 from nsode_jax.decoding.propose import Proposer
+from nsode_jax.decoding.sampling import PLAIN, Sampling
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.modeling.pretrained import load_pretrained
@@ -43,7 +44,8 @@ def result_of(proposer, series, beams, samples=0):
     spread, params = proposer._spread(samples or beams)
     fixed = proposer.model, proposer._table, samples or beams, spread
     if samples:
-        return jax.device_get(propose._sample(*fixed, params, words, mask, jax.random.key(0)))
+        key = jax.random.key(0)
+        return jax.device_get(propose._sample(*fixed, PLAIN, params, words, mask, key))
     return jax.device_get(propose._beam(*fixed, True, params, words, mask))
 
 
@@ -131,6 +133,19 @@ def test_beams_and_samples_are_united(proposer):
     assert both == proposer.propose(SERIES[:1], beams=8, samples=8)[0]
     other = proposer.propose(SERIES[:1], beams=0, samples=8, seed=1)[0]
     assert {e for e, _ in other} != {e for e, _ in samples}
+
+
+def test_samples_are_drawn_as_asked(proposer):
+    def drawn(**sampling):
+        settings = dict(beams=0, samples=16, sampling=Sampling(**sampling))
+        return proposer.propose(SERIES[:1], **settings)[0]
+
+    assert drawn() == proposer.propose(SERIES[:1], beams=0, samples=16)[0]
+    # The narrowest ones write one law, whose score is the network's own.
+    ((law, log_p),) = drawn(top_k=1)
+    for narrow in (dict(top_p=1e-6), dict(temperature=1e-4)):
+        assert drawn(**narrow) == [(law, pytest.approx(log_p, rel=1e-4))]
+    assert len(drawn(temperature=2.0)) > 1
 
 
 @pytest.mark.devices

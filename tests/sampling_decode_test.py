@@ -7,12 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from decoded import allowed, open_slots_after, soft
+from decoded import allowed, greedy, open_slots_after, soft
 
 from nsode_jax.decoding.grammar import TokenTable
-from nsode_jax.decoding.rows import greedy
-from nsode_jax.decoding.sampling import keep_top_k, keep_top_p, sample
-from nsode_jax.decoding.steps import BeamResult
+from nsode_jax.decoding.sampling import Sampling, keep_top_k, keep_top_p, sample
+from nsode_jax.decoding.steps import BeamResult, Decoding
 
 PAD, BOS, EOS, Y, ADD, SIN = range(6)
 # <pad> <bos> <eos> y add sin and a grid of three constants.
@@ -66,11 +65,11 @@ def exact_distribution(row, shape_logits=lambda x: x, grammar=True):
 
 
 @functools.cache
-def jitted_sample(**settings):
+def jitted_sample(samples, grammar=True, **settings):
     """Compiled once for the same settings, from a key to samples."""
-    settings |= dict(table=TABLE, batch=BATCH, max_length=MAX_LENGTH)
-    cache = jnp.zeros((BATCH, settings["samples"], TABLE.size))
-    return jax.jit(lambda key: sample(step_fn, cache, key, **settings))
+    decoding, sampling = Decoding(TABLE, BATCH, MAX_LENGTH, grammar), Sampling(**settings)
+    cache = jnp.zeros((BATCH, samples, TABLE.size))
+    return jax.jit(lambda key: sample(step_fn, cache, key, decoding, samples, sampling))
 
 
 def draw(samples, seed=0, **settings):
@@ -167,10 +166,10 @@ def test_the_key_decides():
 @pytest.mark.parametrize("grammar", [True, False])
 def test_the_narrowest_sampling_is_greedy(settings, grammar):
     result = draw(3, grammar=grammar, **settings)
-    greedily = functools.partial(
-        greedy, step_fn, table=TABLE, batch=BATCH, max_length=MAX_LENGTH, grammar=grammar
+    decoding = Decoding(TABLE, BATCH, MAX_LENGTH, grammar)
+    best = jax.jit(lambda cache: greedy(step_fn, cache, decoding))(
+        jnp.zeros((BATCH, 1, TABLE.size))
     )
-    best = jax.jit(greedily)(jnp.zeros((BATCH, 1, TABLE.size)))
     for name in BeamResult._fields:
         for i in range(3):
             np.testing.assert_allclose(
@@ -208,6 +207,5 @@ def test_keep_top_k_and_top_p_by_hand():
     ],
 )
 def test_settings_out_of_range_are_refused(settings, message):
-    settings = dict(table=TABLE, batch=BATCH, samples=4, max_length=MAX_LENGTH) | settings
     with pytest.raises(ValueError, match=message):
-        sample(step_fn, jnp.zeros((BATCH, 4, TABLE.size)), jax.random.key(0), **settings)
+        draw(**{"samples": 4, **settings})

@@ -19,7 +19,7 @@ from benchmarks.decoding.turns import in_turns, seconds_of
 from benchmarks.training import busy_seconds, spread, threads
 from nsode_jax.decoding.beam_search import beam_search
 from nsode_jax.decoding.grammar import TokenTable
-from nsode_jax.decoding.steps import BeamResult
+from nsode_jax.decoding.steps import BeamResult, Decoding
 from nsode_jax.modeling.transformer import Memory, Model, Params
 
 
@@ -48,16 +48,8 @@ def search(
             jax.debug.callback(on_step, position)
         return model.step(params, memory, cache, ancestors, low, fraction, position)
 
-    return beam_search(
-        step,
-        model.init_cache(batch, beams, max_length),
-        table=table,
-        batch=batch,
-        beams=beams,
-        max_length=max_length,
-        grammar=grammar,
-        merge_constants=merge_constants,
-    )
+    decoding = Decoding(table, batch, max_length, grammar, merge_constants)
+    return beam_search(step, model.init_cache(batch, beams, max_length), decoding, beams)
 
 
 def count_steps(network: Network, memory: Memory, beams: int) -> int:

@@ -15,19 +15,18 @@ from nsode_jax.decoding.grammar import TokenTable, constant_modes, next_open_slo
 from nsode_jax.decoding.steps import (
     BeamResult,
     Cache,
+    Decoding,
     StepFn,
     Written,
     allowed_tokens,
-    check_sizes,
     log_softmax,
     own_positions,
 )
 
 
 class Finished(NamedTuple):
-    """The best complete candidates so far, best first; `score` -inf where there is none."""
+    """The best complete candidates so far, best first; -inf where there is none."""
 
-    score: Float[Array, "batch beams"]
     log_probability: Float[Array, "batch beams"]
     lengths: Int[Array, "batch beams"]
     written: Written
@@ -55,19 +54,7 @@ def gather_beams(tree: Any, index: Int[Array, "batch kept"]) -> Any:
     return jax.tree.map(lambda rows: take(rows, index), tree)
 
 
-def beam_search(
-    step_fn: StepFn,
-    init_cache: Cache,
-    *,
-    table: TokenTable,
-    batch: int,
-    beams: int,
-    max_length: int,
-    length_penalty: float = 0.0,
-    grammar: bool = True,
-    merge_constants: bool = False,
-    states: Int[Array, " batch"] | None = None,
-) -> BeamResult:
+def beam_search(step_fn: StepFn, init_cache: Cache, decoding: Decoding, beams: int) -> BeamResult:
     """The `beams` most probable expressions of each trajectory, as far as a beam finds them.
 
     Each step extends every live beam by every allowed token. Those that end are
@@ -82,20 +69,8 @@ def beam_search(
     Args:
       step_fn: one step of the decoder.
       init_cache: its cache before the first step.
-      table: the tokens.
-      batch: number of trajectories.
+      decoding: what is decoded.
       beams: number of live beams, and of candidates in the result.
-      max_length: most tokens of a candidate, <eos> included.
-      length_penalty: a >= 0; candidates are ranked by log p / length^a. At 0,
-        the default, by log p.
-      grammar: write only complete prefix expressions. Without it candidates
-        may be incomplete or go on after a complete expression.
-      merge_constants: of tokens of one mode of the distribution over the grid write
-        only the top, with the probability of all (`grammar.constant_modes`). Without it
-        the beam fills with near-copies of one formula, and a formula without constants
-        is preferred to one whose probability is spread over many values.
-      states: quantities of each trajectory, for which the grammar wants an equation
-        each; by default all of the table.
 
     Returns:
       The candidates, best first. Rows beyond the number of candidates found are
@@ -104,9 +79,8 @@ def beam_search(
     Raises:
       ValueError: for sizes that do not fit each other.
     """
-    check_sizes(batch, beams, max_length)
-    if length_penalty < 0:
-        raise ValueError(f"length_penalty must not be negative: {length_penalty}")
+    decoding.require(beams)
+    table, batch, max_length = decoding.table, decoding.batch, decoding.max_length
     vocab = table.size
     nothing = Written.nothing(batch, beams, max_length, table)
     none = jnp.full((batch, beams), -jnp.inf, jnp.float32)
@@ -115,34 +89,31 @@ def beam_search(
     own = own_positions(batch, beams, max_length)
 
     def can_improve(state: BeamState) -> Bool[Array, ""]:
-        # Each further token lowers log p, and the longest candidate is divided by most.
-        best_to_come = state.log_probability.max(axis=1) / max_length**length_penalty
-        worst_kept = state.finished.score.min(axis=1)
+        # Each further token lowers log p.
+        best_to_come = state.log_probability.max(axis=1)
+        worst_kept = state.finished.log_probability.min(axis=1)
         return (state.position < max_length) & jnp.any(best_to_come > worst_kept)
 
     def finish(state: BeamState, total: Float[Array, "batch beams"]) -> Finished:
         length = state.position + 1
         eos = jnp.full((batch, beams), table.eos, jnp.int32)
         ended = Finished(
-            score=total / length.astype(jnp.float32) ** length_penalty,
             log_probability=total,
             lengths=jnp.full((batch, beams), length, jnp.int32),
             written=state.written.write(state.position, eos, eos, jnp.zeros_like(total)),
         )
         # [batch, beam], [batch, beam] --> [batch, 2*beam]. The kept come first: they win ties.
         pool = jax.tree.map(lambda *x: jnp.concatenate(x, axis=1), state.finished, ended)
-        _, best = jax.lax.top_k(pool.score, beams)
+        _, best = jax.lax.top_k(pool.log_probability, beams)
         return gather_beams(pool, best)
 
     def step(state: BeamState) -> BeamState:
         position = state.position
         logits, cache = step_fn(state.cache, state.ancestors, state.low, state.fraction, position)
         log_p = log_softmax(logits, table)
-        allowed = allowed_tokens(
-            state.open_slots, state.written, max_length - position, states, table, grammar
-        )
+        allowed = allowed_tokens(state.open_slots, state.written, position, decoding)
         gained = log_p
-        if merge_constants:
+        if decoding.merge_constants:
             gained, is_top = constant_modes(log_p, table)
             allowed &= is_top
         total = jnp.where(allowed, state.log_probability[..., None] + gained, -jnp.inf)
@@ -178,7 +149,7 @@ def beam_search(
         # All beams start alike, so only one may live, or all would stay copies of it.
         log_probability=none.at[:, 0].set(0.0),
         written=nothing,
-        finished=Finished(none, none, zeros, nothing),
+        finished=Finished(none, zeros, nothing),
     )
     finished = jax.lax.while_loop(can_improve, step, start).finished
     return as_result(finished, table)

@@ -17,8 +17,8 @@ from nsode_jax.data.encode import encode_trajectories
 from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.decoding.beam_search import beam_search
 from nsode_jax.decoding.grammar import TokenTable, constant_modes, soft_token
-from nsode_jax.decoding.sampling import sample
-from nsode_jax.decoding.steps import BeamResult, StepFn
+from nsode_jax.decoding.sampling import PLAIN, Sampling, sample
+from nsode_jax.decoding.steps import BeamResult, Decoding, StepFn
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.coupled import SCALAR
 from nsode_jax.expressions.expression import Expression, ExpressionError
@@ -101,6 +101,7 @@ class Proposer:
         *,
         beams: int = 64,
         samples: int = 0,
+        sampling: Sampling = PLAIN,
         seed: int = 0,
     ) -> list[list[tuple[Expression, float]]]:
         """Candidates of each trajectory with their log-probability, best first.
@@ -112,7 +113,8 @@ class Proposer:
           trajectories: in the range the model was trained on, t from 0 to 4 at
             most and y around -5 to 5; all are decoded as one batch.
           beams: width of the beam search; 0 for none.
-          samples: candidates drawn at temperature 1 beside those of the beam.
+          samples: candidates drawn beside those of the beam.
+          sampling: how they are drawn: temperature, top-k, nucleus.
           seed: of the samples.
 
         Returns:
@@ -127,11 +129,19 @@ class Proposer:
                 "(`propose_systems`); here those of one for dy/dt = f(y) are needed"
             )
         series = [(x.t, x.y) for x in trajectories]
-        found = self.propose_systems(series, beams=beams, samples=samples, seed=seed)
+        found = self.propose_systems(
+            series, beams=beams, samples=samples, sampling=sampling, seed=seed
+        )
         return [[(law, log_p) for (law,), log_p in candidates] for candidates in found]
 
     def propose_systems(
-        self, series: Sequence[Series], *, beams: int = 64, samples: int = 0, seed: int = 0
+        self,
+        series: Sequence[Series],
+        *,
+        beams: int = 64,
+        samples: int = 0,
+        sampling: Sampling = PLAIN,
+        seed: int = 0,
     ) -> list[list[tuple[tuple[Expression, ...], float]]]:
         """Candidates of each series with their log-probability, best first.
 
@@ -139,7 +149,7 @@ class Proposer:
           series: t [time] and values [time, states], or [time] of one quantity, NaN where
             one is missing; in the range of `propose`. They may differ in their number of
             quantities, up to that of the network.
-          beams, samples, seed: as for `propose`.
+          beams, samples, sampling, seed: as for `propose`.
 
         Returns:
           For each series its candidates without repetitions: an equation for each of
@@ -156,10 +166,9 @@ class Proposer:
             results.append(self._beams(words, mask, states, beams, constrained=True))
         if samples:
             spread, params = self._spread(samples)
+            fixed = self.model, self._table, samples, spread, sampling
             key = jax.random.key(seed)
-            results.append(
-                _sample(self.model, self._table, samples, spread, params, words, mask, key, states)
-            )
+            results.append(_sample(*fixed, params, words, mask, key, states))
         results = jax.device_get(results)
         return [self._candidates(results, row) for row in range(len(series))]
 
@@ -317,46 +326,34 @@ def _beam(
     mask,
     states=None,
 ) -> BeamResult:
-    memory = model.encode(params, words, mask)
-    batch = words.shape[0]
-    return beam_search(
-        _step_fn(model, params, memory, spread),
-        model.init_cache(batch, beams),
-        table=table,
-        batch=batch,
-        beams=beams,
-        max_length=model.config.max_length,
-        grammar=constrained,
-        merge_constants=constrained,
-        states=states,
+    decoding = Decoding(
+        table, words.shape[0], model.config.max_length, constrained, constrained, states
     )
+    memory = model.encode(params, words, mask)
+    cache = model.init_cache(decoding.batch, beams)
+    return beam_search(_step_fn(model, params, memory, spread), cache, decoding, beams)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
+@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
 def _sample(
     model: Model,
     table: TokenTable,
     samples: int,
     spread: NamedSharding,
+    sampling: Sampling,
     params,
     words,
     mask,
     key,
     states=None,
 ) -> BeamResult:
-    memory = model.encode(params, words, mask)
-    batch = words.shape[0]
-    return sample(
-        _step_fn(model, params, memory, spread),
-        model.init_cache(batch, samples),
-        key,
-        table=table,
-        batch=batch,
-        samples=samples,
-        max_length=model.config.max_length,
-        merge_constants=True,
-        states=states,
+    decoding = Decoding(
+        table, words.shape[0], model.config.max_length, merge_constants=True, states=states
     )
+    memory = model.encode(params, words, mask)
+    cache = model.init_cache(decoding.batch, samples)
+    step_fn = _step_fn(model, params, memory, spread)
+    return sample(step_fn, cache, key, decoding, samples, sampling)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))

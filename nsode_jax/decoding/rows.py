@@ -1,4 +1,4 @@
-"""Expressions written one token after another, each row by itself: greedily, or as one likes."""
+"""Expressions written one token after another, each row by itself, tokens chosen as one likes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from nsode_jax.decoding.grammar import TokenTable, constant_modes, next_open_slots, soft_token
+from nsode_jax.decoding.grammar import constant_modes, next_open_slots, soft_token
 from nsode_jax.decoding.steps import (
     BeamResult,
     Cache,
+    Decoding,
     StepFn,
     Written,
     allowed_tokens,
-    check_sizes,
     log_softmax,
     own_positions,
 )
@@ -40,14 +40,8 @@ def decode_rows(
     step_fn: StepFn,
     init_cache: Cache,
     choose: Callable[[Float[Array, "batch rows vocab"], Int[Array, ""]], Int[Array, "batch rows"]],
-    *,
-    table: TokenTable,
-    batch: int,
+    decoding: Decoding,
     rows: int,
-    max_length: int,
-    grammar: bool,
-    merge_constants: bool = False,
-    states: Int[Array, " batch"] | None = None,
 ) -> BeamResult:
     """Writes each row to its end, one chosen token after another; rows never meet.
 
@@ -56,14 +50,8 @@ def decode_rows(
       init_cache: its cache before the first step.
       choose: from log-probabilities, -inf where a token is not allowed, and the
         position to one token per row.
-      table: the tokens.
-      batch: number of trajectories.
-      rows: number of candidates of each.
-      max_length: most tokens of a candidate, <eos> included.
-      grammar: write only complete prefix expressions.
-      merge_constants: a constant counts with the probability of its mode, as in
-        `beam_search`.
-      states: quantities of each trajectory, as in `beam_search`.
+      decoding: what is decoded.
+      rows: number of candidates of each trajectory.
 
     Returns:
       The rows in the order they were written. A row without <eos> after
@@ -72,7 +60,8 @@ def decode_rows(
     Raises:
       ValueError: for sizes that do not fit each other.
     """
-    check_sizes(batch, rows, max_length)
+    decoding.require(rows)
+    table, batch, max_length = decoding.table, decoding.batch, decoding.max_length
     own = own_positions(batch, rows, max_length)
 
     def unfinished(state: RowState) -> Bool[Array, ""]:
@@ -81,12 +70,10 @@ def decode_rows(
     def step(state: RowState) -> RowState:
         logits, cache = step_fn(state.cache, own, state.low, state.fraction, state.position)
         log_p = log_softmax(logits, table)
-        allowed = allowed_tokens(
-            state.open_slots, state.written, max_length - state.position, states, table, grammar
-        )
+        allowed = allowed_tokens(state.open_slots, state.written, state.position, decoding)
         token = choose(jnp.where(allowed, log_p, -jnp.inf), state.position)
         low, fraction = soft_token(log_p, token, table)
-        mass = constant_modes(log_p, table)[0] if merge_constants else log_p
+        mass = constant_modes(log_p, table)[0] if decoding.merge_constants else log_p
         gained = jnp.take_along_axis(mass, token[..., None], axis=-1)[..., 0]
 
         # Rows that have ended are still computed, but write <pad> and gain nothing.
@@ -123,36 +110,4 @@ def decode_rows(
         *state.written,
         log_probability=jnp.where(state.ended, state.log_probability, -jnp.inf),
         lengths=state.lengths,
-    )
-
-
-def greedy(
-    step_fn: StepFn,
-    init_cache: Cache,
-    *,
-    table: TokenTable,
-    batch: int,
-    max_length: int,
-    grammar: bool = True,
-    states: Int[Array, " batch"] | None = None,
-) -> BeamResult:
-    """The most probable allowed token at each step; a result with one beam.
-
-    With the grammar this is `beam_search` with one beam. Without it a beam
-    search may find better, as it also weighs ending where <eos> is not the most
-    probable token.
-
-    Args and errors are those of `beam_search`; the cache has beams = 1. A row
-    without <eos> after `max_length` tokens has log-probability -inf.
-    """
-    return decode_rows(
-        step_fn,
-        init_cache,
-        lambda log_p, position: jnp.argmax(log_p, axis=-1).astype(jnp.int32),
-        table=table,
-        batch=batch,
-        rows=1,
-        max_length=max_length,
-        grammar=grammar,
-        states=states,
     )

@@ -17,6 +17,7 @@ and values.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -56,6 +57,44 @@ next; at position 0 it is fed <bos>. Position p of what beam b has read was read
 beam `ancestors[..., b, p]`, at `position` and after it by b itself. It must work under
 `jax.jit`.
 """
+
+
+@dataclasses.dataclass(frozen=True)
+class Decoding:
+    """What is decoded, however the tokens are chosen.
+
+    Attributes:
+      table: the tokens.
+      batch: number of trajectories.
+      max_length: most tokens of a candidate, <eos> included.
+      grammar: write only complete prefix expressions. Without it candidates may be
+        incomplete, or go on after a complete expression.
+      merge_constants: a constant counts with the probability of all tokens of its mode of
+        the distribution over the grid (`grammar.constant_modes`), and a beam search
+        writes only the top of each. Without it a beam fills with near-copies of one formula,
+        and a formula without constants is preferred to one whose probability is spread
+        over many values.
+      states: quantities of each trajectory, for which the grammar wants an equation
+        each; by default all of the table.
+    """
+
+    table: TokenTable
+    batch: int
+    max_length: int
+    grammar: bool = True
+    merge_constants: bool = False
+    states: Int[Array, " batch"] | None = None
+
+    def require(self, rows: int) -> None:
+        """Raises ValueError for sizes that could only fail later, and less clearly."""
+        if self.batch < 1 or rows < 1:
+            raise ValueError(
+                f"batch and beams must be at least 1: batch={self.batch}, beams={rows}"
+            )
+        if self.max_length < 2:
+            raise ValueError(
+                f"max_length must be at least 2, one token and <eos>: max_length={self.max_length}"
+            )
 
 
 class BeamResult(NamedTuple):
@@ -110,14 +149,6 @@ def own_positions(batch: int, beams: int, max_length: int) -> Int[Array, "batch 
     return jnp.broadcast_to(beam, (batch, beams, max_length))
 
 
-def check_sizes(batch: int, beams: int, max_length: int) -> None:
-    """Raises ValueError for sizes that could only fail later, and less clearly."""
-    if batch < 1 or beams < 1:
-        raise ValueError(f"batch and beams must be at least 1: {batch=}, {beams=}")
-    if max_length < 2:
-        raise ValueError(f"max_length must be at least 2, one token and <eos>: {max_length=}")
-
-
 def log_softmax(
     logits: Float[Array, "batch beams vocab"], table: TokenTable
 ) -> Float[Array, "batch beams vocab"]:
@@ -130,13 +161,13 @@ def log_softmax(
 def allowed_tokens(
     open_slots: Int[Array, "batch beams"],
     written: Written,
-    remaining_length: Int[Array, ""],
-    states: Int[Array, " batch"] | None,
-    table: TokenTable,
-    grammar: bool,
+    position: Int[Array, ""],
+    decoding: Decoding,
 ) -> Bool[Array, "batch beams vocab"]:
-    """What may be written next: by the grammar, or all but <pad> and <bos> without it."""
-    if not grammar:
+    """What may be written at `position`: by the grammar, or all but <pad> and <bos> without it."""
+    table, states = decoding.table, decoding.states
+    remaining_length = decoding.max_length - position
+    if not decoding.grammar:
         shape = (*open_slots.shape, table.size)
         return jnp.broadcast_to(writable_tokens(table)[None, None, :], shape)
     if table.separator is None:

@@ -14,6 +14,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from absl import logging
+
 from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.expressions.coupled import SystemConfig
 from nsode_jax.modeling.checkpoints import TrainingCheckpoints
@@ -66,6 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("run", type=Path, help="workdir of the run")
     parser.add_argument("folder", type=Path, help="for the weights")
     options = parser.parse_args(argv)
+    logging.set_verbosity(logging.ERROR)  # Orbax warns that it only reads.
     try:
         step = keep(options.run, options.folder)
     except (MissingExtra, OSError, ValueError) as error:
