@@ -2,11 +2,15 @@
 
 import numpy as np
 import pytest
+from observing import observed
 from solved import LAWS, canonical_law, fitted_laws, form_of, solved_law
 
 from nsode_jax.dynamics.solve import solve
+from nsode_jax.dynamics.system import System
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.fitting import least_squares
+from nsode_jax.fitting.components import component_forms
 from nsode_jax.fitting.guesses import InitialGuess, batches_of, initial_guesses
 from nsode_jax.fitting.least_squares import fit_batches, fit_laws
 
@@ -94,3 +98,34 @@ def test_constants_that_are_linear_are_exact_also_of_values_far_from_zero(offset
     law = Expression.from_infix("0.72 + 0.71*y + 0.7*y**2")
     _, errors = fit_laws(form, [InitialGuess(law, np.array([True, True, True, False]))])
     assert errors[0] == pytest.approx(np.sqrt(left / form.count), rel=1e-4)
+
+
+def test_few_shapes_serve_runs_of_all_lengths():
+    """Systems are fitted at as many rows as were observed; most lengths need no compilation."""
+    system, start = System(("x", "y")), "0.9*x - 0.3*x*y"
+    true = ("1.1*x - 0.4*x*y", "0.1*x*y - 0.4*y")
+    compiled = set()
+    for points in range(100, 129, 4):
+        data, (law, _) = observed(system, true, (5.0, 3.0), t=np.linspace(0.0, 8.0, points))
+        (constants,), (residual,) = fit_laws(
+            component_forms(data)[0], initial_guesses(Expression.from_infix(start, ("x", "y")))
+        )
+        np.testing.assert_allclose(np.abs(constants), np.abs(law.constants), rtol=1e-4)
+        assert residual < 1e-4
+        compiled.add(least_squares._fit._cache_size())
+    assert len(compiled) == 1
+
+
+@pytest.mark.parametrize("points", [40, 64, 97])
+def test_what_fills_a_shape_up_changes_nothing(points):
+    data, laws = observed(
+        System(("x", "y")), ("1.1*x - 0.4*x*y", "0.1*x*y - 0.4*y"), (5.0, 3.0), noise=0.1,
+        t=np.linspace(0.0, 8.0, points),
+    )  # fmt: skip
+    form = component_forms(data)[0]
+    (constants,), (residual,) = fit_laws(form, initial_guesses(laws[0]))
+    columns = np.stack([form.nodes[0], form.nodes[0] * form.nodes[1]], axis=1)
+    best, *_ = np.linalg.lstsq(form.operator @ columns, form.target, rcond=None)
+    np.testing.assert_allclose(np.abs(constants), np.abs(best), rtol=1e-6)
+    left = form.operator @ columns @ best - form.target
+    assert residual == pytest.approx(np.sqrt(np.mean(left**2)), rel=1e-6)

@@ -82,7 +82,7 @@ def fit_batches(
     Yields:
       The batches with their constants.
     """
-    data = regression.nodes, regression.operator, regression.target
+    data = _in_a_usual_shape(regression)
 
     def fit(batch: Batch) -> Fitted:
         start = batch.starts, batch.fixed
@@ -108,6 +108,35 @@ def fit_batches(
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
+
+
+def _in_a_usual_shape(
+    regression: Regression,
+) -> tuple[
+    Float[np.ndarray, "*variables nodes"],
+    Float[np.ndarray, "rows nodes"],
+    Float[np.ndarray, " rows"],
+]:
+    """Nodes, operator and target, filled up with what changes nothing, to one of few shapes.
+
+    The fit is compiled for each shape, which takes longer than many fits. The regressions of
+    systems have as many rows as there are observations, those of one quantity have few shapes.
+    """
+    nodes, operator, target = regression.nodes, regression.operator, regression.target
+    if nodes.ndim == 1:
+        return nodes, operator, target
+    rows, more = (_usual_size(size) - size for size in operator.shape)
+    return (
+        np.pad(nodes, ((0, 0), (0, more)), mode="edge"),  # f is defined there.
+        np.pad(operator, ((0, rows), (0, more))),
+        np.pad(target, (0, rows)),
+    )
+
+
+def _usual_size(size: int) -> int:
+    """The next power of two, or three quarters of it."""
+    power = 1 << (size - 1).bit_length()
+    return 3 * power // 4 if size <= 3 * power // 4 else power
 
 
 def fit_laws(
