@@ -6,6 +6,7 @@ from scipy import stats
 
 from nsode_jax.console.scalar import as_given
 from nsode_jax.discovery.measurement_errors import judged_by_their_errors
+from nsode_jax.discovery.own_constants import discover_own_constants
 from nsode_jax.discovery.pipeline import discover
 from nsode_jax.discovery.series import read_series, thin
 from nsode_jax.discovery.weighting import Weighting, weighting
@@ -276,6 +277,21 @@ def test_noise_that_grows_does_so_beside_what_values_are_means_of():
         expected = np.exp(-rate * t) / np.sqrt(number)
         assert np.std(np.log(noise / expected)) < 0.2
         assert np.mean(noise**-2.0) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("grows", [False, True])
+def test_series_with_constants_of_their_own_keep_what_values_are_means_of(grows):
+    t, number = np.linspace(0.0, 3.0, 24), np.where(np.arange(24) % 2, 9, 1)
+    random, series = np.random.default_rng(0), []
+    for rate in np.linspace(0.6, 1.4, 12):
+        y = 20 * np.exp(-rate * t)
+        noise = 0.1 * random.standard_normal(24) / np.sqrt(number)
+        series.append(np.repeat(y + noise * (y if grows else 4.0), number))
+    found = discover_own_constants([np.repeat(t, number)] * 12, series, law="-k*y")
+    assert any("grows with the values" in note for note in found.notes) == grows
+    size = np.exp(-0.6 * t) if grows else 1.0
+    ratios = found.trajectories[0].weights / np.sqrt(number) * size
+    assert np.log(ratios).std() < 0.2
 
 
 def test_a_file_tells_how_often_values_were_measured(tmp_path):

@@ -6,6 +6,7 @@ import pytest
 from nsode_jax.discovery.law_search import data_form
 from nsode_jax.discovery.own_constants import discover_own_constants
 from nsode_jax.discovery.pipeline import discover
+from nsode_jax.discovery.series import read_series
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.observed.dataset import Dataset
@@ -145,3 +146,11 @@ def test_the_result_speaks_of_shares():
     assert axes.get_yscale() == "log"
     draw_law(law, found, "t", "y")
     assert law.get_xscale() == "log"
+
+
+def test_single_values_beside_averages_are_no_scale_of_noise():
+    """A million points of a decay that is soon over: the few large values are single ones."""
+    t = np.linspace(0.0, 1000.0, 1_000_000)
+    (series,), _ = read_series(t, 1 + 100 * np.exp(-t))
+    assert series.noise.max() > 10 * series.noise.min()
+    assert Dataset.of([series]).noise_scale == LINEAR

@@ -105,7 +105,9 @@ def scale_of(
     logs = np.log(np.hypot(y, tried[:, None])) - np.log(noise)  # [levels, observations]
     deviations = logs.std(axis=1)
     best = int(deviations.argmin())
-    if deviations[best] > _AGREEING:
+    # Most values may lie below the level, where noise of any other kind is constant as well.
+    above = np.abs(y) > tried[best]
+    if max(deviations[best], logs[best][above].std()) > _AGREEING:
         return LINEAR
     return NoiseScale(float(tried[best]), math.exp(logs[best].mean()))
 
