@@ -106,11 +106,13 @@ class Workers:
             for connection in self._answered():
                 # What an earlier map left unfinished is received and dropped.
                 ticket, outcome = self._receive(connection)
-                if outcome is None and lost is None:
-                    self.close()
-                    raise WorkersLost(DIED)
+                if outcome is None:
+                    if lost is None:
+                        self.close()
+                        raise WorkersLost(DIED)
+                    outcome = True, lost(waiting[ticket]) if ticket in waiting else None
                 if ticket in waiting:
-                    results[ticket] = outcome or (True, lost(waiting[ticket]))
+                    results[ticket] = outcome
             self._start()
 
     def close(self) -> None:
