@@ -39,6 +39,7 @@ from nsode_jax.search.sparse import SparseConfig
 from nsode_jax.selection.named_systems import named_system
 from nsode_jax.selection.score import DECIDING, posterior_probabilities
 from nsode_jax.selection.system_score import unseen_probability
+from nsode_jax.system.settings import listed
 
 _RETURNED = 30
 _WITH_UNCERTAINTY = 10
@@ -80,10 +81,10 @@ def discover_system(
     inputs: Any = None,
     explicit_time: bool = False,
     order: int = 1,
-    names: Sequence[str] | None = None,
-    input_names: Sequence[str] | None = None,
+    names: str | Sequence[str] | None = None,
+    input_names: str | Sequence[str] | None = None,
     candidates: str | Sequence[str] = (),
-    operators: Sequence[str] | None = None,
+    operators: str | Sequence[str] | None = None,
     max_symbols: int | None = None,
     effort: str = "default",
     progress: Progress = silent,
@@ -118,18 +119,20 @@ def discover_system(
     if effort not in SYSTEM_EFFORTS:
         raise ValueError(f"effort must be one of {', '.join(SYSTEM_EFFORTS)}, got {effort!r}")
     work = SYSTEM_EFFORTS[effort]
-    restriction = Restriction(None if operators is None else frozenset(operators), max_symbols)
+    restriction = Restriction(
+        None if operators is None else frozenset(listed(operators)), max_symbols
+    )
     progress("reading the data", 0.0)
     data, notes = read_runs(
         t,
         y,
         inputs,
-        names=names,
-        input_names=input_names,
+        names=None if names is None else listed(names),
+        input_names=None if input_names is None else listed(input_names),
         explicit_time=explicit_time,
         order=order,
     )
-    own = [OwnSystem.parse(text, data.system) for text in _listed(candidates)]
+    own = [OwnSystem.parse(text, data.system) for text in listed(candidates)]
     # Laws of one's own know the time as it is.
     timed = any(TIME in law.prefix for each in own for law in each.laws)
     origin = 0.0 if timed else origin_of(data)
@@ -216,10 +219,6 @@ def _drafts(
     if len(drafts) == 1:
         return drafts
     return share_terms(forms, system, drafts, count, work.sparse, restriction)
-
-
-def _listed(candidates: str | Sequence[str]) -> list[str]:
-    return [candidates] if isinstance(candidates, str) else list(candidates)
 
 
 def as_candidates(
