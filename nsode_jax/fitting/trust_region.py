@@ -69,10 +69,10 @@ def root_of_inverse(
     Returns:
       None where J does not determine all parameters.
     """
-    size = np.sqrt((jacobian**2).sum(axis=0)) if size is None else size
-    if len(jacobian) < size.size or not (np.isfinite(size).all() and (size > 0).all()):
+    lengths = np.sqrt((jacobian**2).sum(axis=0)) if size is None else size
+    if len(jacobian) < lengths.size or not (np.isfinite(lengths).all() and (lengths > 0).all()):
         return None
-    _, singular, v = np.linalg.svd(jacobian / size, full_matrices=False)
+    _, singular, v = np.linalg.svd(jacobian / lengths, full_matrices=False)
     if singular[-1] < least_singular * max(singular[0], 1.0):
         return None
-    return v.T / singular / size[:, None]
+    return v.T / singular / lengths[:, None]

@@ -253,7 +253,7 @@ def _run(
     values = np.array(columns).T
     chosen = rows_to_keep(times, values, most)
     notes += _on_thinning(times, chosen)
-    values, last = values[chosen], times[chosen[-1]]
+    values, last = values[chosen], float(times[chosen[-1]])
     sizes = None
     if trajectory.noise is not None:  # Some rows are means of several of the same time.
         sizes = np.broadcast_to(trajectory.noise[chosen, None], values.shape)
