@@ -24,7 +24,7 @@ PREY, PREDATOR = 1.0 + 0.5 * np.sin(2.0 * T), 1.0 + 0.3 * np.cos(2.0 * T)
 def workdir(tmp_path_factory):
     folder = tmp_path_factory.mktemp("systems")
     training = dataclasses.replace(CONFIG.training, log_every=1)
-    train(CONFIG.generation, CONFIG.corruption, CONFIG.model, training, folder)
+    train(dataclasses.replace(CONFIG, training=training), folder)
     return folder
 
 
