@@ -28,7 +28,7 @@ CHECKED = (
     "reporting", "residuals", "results", "search", "selection", "system", "tables",
 )  # fmt: skip
 _COMPILED = ("dop853", "dop853_system", "stack_machine")
-_REFUSING = ("trajectory", "limits")
+_REFUSING = ("trajectory", "vectors", "limits")
 _OFTEN = ("form", "complexity", "prior", "belief", "variants")
 _PACKAGE = Path(__file__).parent.parent / "nsode_jax"
 _FILES = [

@@ -53,6 +53,7 @@ WHO_NEEDS_THEM = {
         "data.records",
         "data.shards",
         "modeling.checkpoints",
+        "training.keep",
         "training.loop",
         "training.run",
     },

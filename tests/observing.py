@@ -18,8 +18,10 @@ from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.reporting.system_discovery import SystemDiscovery
 from nsode_jax.results.result import Candidate
 
+TIMES = np.linspace(0.0, 8.0, 120)
 
-def observed(system, equations, start, noise=0.0, runs=1, t=np.linspace(0.0, 8.0, 120)):
+
+def observed(system, equations, start, noise=0.0, runs=1, t=TIMES):
     random = np.random.default_rng(0)
     laws = [Expression.from_infix(text, system.variables) for text in equations]
     parts = []

@@ -259,7 +259,7 @@ class Problem:
 
     def _directions(
         self, parameters: Float[np.ndarray, " parameters"], step: float
-    ) -> tuple[Float[np.ndarray, "constants constants"], Float[np.ndarray, " constants"]]:
+    ) -> tuple[Float[np.ndarray, "directions constants"], Float[np.ndarray, " directions"]]:
         """Orthonormal directions of the relative constants, and the steps along them.
 
         Each constant alone, but for values far from 0: terms nearly cancel there, all constants
@@ -276,7 +276,9 @@ class Problem:
         if not (np.isfinite(slopes).all() and size > 0.0):
             return alone
         _, singular, directions = np.linalg.svd(slopes / size / math.sqrt(len(slopes)))
-        return directions, _FAR * step / np.maximum(singular, 1.0)
+        sizes = np.ones(constants.size)  # Of those beyond the data, which f does not tell.
+        sizes[: singular.size] = np.maximum(singular, 1.0)
+        return directions, _FAR * step / sizes
 
     def _rates(
         self, parameters: Float[np.ndarray, " parameters"], move: Float[np.ndarray, " constants"]
