@@ -324,7 +324,7 @@ def _covariances(
     left_to_shared, squares, own = [], np.zeros(int(shared.sum())), {}
     for i, jacobian in jacobians.items():
         of_own, of_shared = jacobian[:, ~is_shared], jacobian[:, is_shared]
-        inverse = _inverse(of_own)
+        inverse = _inverse(of_own, problems[i].nearness)
         if inverse is None:
             continue
         basis, _ = np.linalg.qr(of_own)
@@ -333,7 +333,8 @@ def _covariances(
         own[i] = inverse, inverse @ of_own.T @ of_shared
     common = None
     if own and shared.any():
-        common = _inverse(np.concatenate(left_to_shared), np.sqrt(squares))
+        nearness = min(problems[i].nearness for i in own)
+        common = _inverse(np.concatenate(left_to_shared), nearness, np.sqrt(squares))
     for i, (inverse, change) in own.items():
         full = np.zeros((is_shared.size,) * 2)
         full[np.ix_(~is_shared, ~is_shared)] = inverse
@@ -350,8 +351,10 @@ def _covariances(
 
 
 def _inverse(
-    columns: Float[np.ndarray, "rows columns"], size: Float[np.ndarray, " columns"] | None = None
+    columns: Float[np.ndarray, "rows columns"],
+    nearness: float,
+    size: Float[np.ndarray, " columns"] | None = None,
 ) -> Float[np.ndarray, "columns columns"] | None:
     """(J' J)^-1; None where J does not determine all parameters."""
-    root = root_of_inverse(columns, LEAST_SINGULAR, size)
+    root = root_of_inverse(columns, LEAST_SINGULAR * nearness, size)
     return None if root is None else root @ root.T
