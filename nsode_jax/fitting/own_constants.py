@@ -262,17 +262,19 @@ def _together(
     Returns:
       The problems, `best` of each being the joint fit, and whether the tolerance was met.
     """
-    number = shared.size
-    constants = np.array([(problem.best * problem.scale)[:number] for problem in alone])
-    constants[:, shared] = np.median(constants[:, shared], axis=0)
+    constants = np.array([(problem.best * problem.scale)[: shared.size] for problem in alone])
+    common = np.median(constants[:, shared], axis=0)
+    constants[:, shared] = common
+    moved = np.array([_with_shared(problem, shared, common) for problem in alone])
     if bounds is not None:
-        constants = bounds.reflected(constants)
+        constants, moved = bounds.reflected(constants), bounds.reflected(moved)
     problems = []
-    for data, start, before in zip(series, constants, alone, strict=True):
-        problem = Problem(data, law_of, start, bounds=bounds)
-        for y0 in (before.first_values(before.best), problem.from_middles()):
-            problem.residual(problem.start(y0))
-        problems.append(problem)
+    for data, before, *starts in zip(series, alone, constants, moved, strict=True):
+        options = [Problem(data, law_of, start, bounds=bounds) for start in starts]
+        for problem in options:
+            for y0 in (before.first_values(before.best), problem.from_middles()):
+                problem.residual(problem.start(y0))
+        problems.append(min(options, key=lambda problem: problem.best_rms))
     usable = [i for i, problem in enumerate(problems) if math.isfinite(problem.best_rms)]
     if not usable:
         return problems, False
@@ -293,6 +295,27 @@ def _together(
         problem.best_rms = math.inf
         problem.residual(fit.x[own])
     return problems, fit.status > 0
+
+
+def _with_shared(
+    problem: Problem, shared: Bool[np.ndarray, " constants"], values: Float[np.ndarray, " shared"]
+) -> Float[np.ndarray, " constants"]:
+    """Constants of a series, some with other values, the rest where that changes least.
+
+    To first order: of values far from 0 all constants must change together, by little.
+    """
+    place, number = problem.best.copy(), shared.size
+    moved = np.append(shared, np.zeros(place.size - number, bool))
+    change = values / problem.scale[moved] - place[moved]
+    place[moved] += change
+    linear = problem.linearized(problem.best) if math.isfinite(problem.best_rms) else None
+    if linear is not None:
+        away, rest = linear.jacobian[:, moved] @ change, linear.jacobian[:, ~moved]
+        size = np.sqrt((rest**2).sum(axis=0))
+        size[size == 0.0] = 1.0
+        cutoff = LEAST_SINGULAR * problem.nearness
+        place[~moved] -= np.linalg.lstsq(rest / size, away, rcond=cutoff)[0] / size
+    return (place * problem.scale)[:number]
 
 
 # --- how well they are known -----------------------------------------------------
