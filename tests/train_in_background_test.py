@@ -131,8 +131,9 @@ def test_a_trunk_is_killed_goes_on_and_is_branched_off(
     assert ": not running, step" in background("status")
 
     # Killed: it goes on from a checkpoint. Told to stop, it saves.
+    killed = max(losses(background.run))
     assert f"runs as process {first}" not in background()
-    background.wait_for(14)
+    background.wait_for(max(14, killed + 1))
     assert ": not running, step" in background("stop")
     assert "resumed from step" in (background.run / "train.log").read_text()
     found = losses(background.run)
