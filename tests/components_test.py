@@ -1,5 +1,7 @@
 """The regression of each equation, and the smooth curves that it follows."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from observing import observed
@@ -82,3 +84,16 @@ def test_exact_data_are_interpolated_and_noisy_ones_smoothed():
     (curve,) = smooth_curves(t, noisy[:, None])
     assert curve.noise == pytest.approx(0.05, rel=0.3)
     assert np.sqrt(np.mean((curve(t) - np.sin(t)) ** 2)) < 0.03
+
+
+def test_where_a_system_has_no_solution_the_curves_are_followed():
+    """x' = x^2 from 1 runs away at t = 1; regressions are finite all the same."""
+    data, _ = observed(System(("x", "y")), ("-0.5*x", "x - y"), (1.0, 0.2), noise=0.01)
+    law, other = (Expression.from_infix(text, ("x", "y")) for text in ("x**2", "x - y"))
+    fit = fit_system(data, [law, other], (Origin("test"),) * 2, stopping=NO_FIT)
+    fit = dataclasses.replace(fit, states=np.array([[1.0, 0.2]]))
+    forms, smooth = component_forms(data, fit), component_forms(data)
+    for form, curve in zip(forms, smooth, strict=True):
+        assert np.isfinite(form.nodes).all() and np.isfinite(form.operator).all()
+        np.testing.assert_array_equal(form.nodes[:, -1], curve.nodes[:, -1])
+        assert (form.nodes[:, 0] != curve.nodes[:, 0]).any()

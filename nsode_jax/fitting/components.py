@@ -40,7 +40,8 @@ def component_forms(data: Observations, fit: SystemFit | None = None) -> tuple[R
 
     Args:
       data: what was measured.
-      fit: a system whose solutions are followed between the data; smooth curves, if left out.
+      fit: a system whose solutions are followed between the data, as far as there are any;
+        smooth curves, if left out.
     """
     order = _ORDER if data.count <= _FEW else 2
     parts = [_quadrature(run, order) for run in data.runs]
@@ -49,7 +50,8 @@ def component_forms(data: Observations, fit: SystemFit | None = None) -> tuple[R
     )
     if fit is not None:
         states = [_solution(data, fit, i, times) for i, (times, _) in enumerate(parts)]
-        nodes[: len(data.system.states)] = np.concatenate(states, axis=1)
+        known = np.isfinite(solved := np.concatenate(states, axis=1)).all(axis=0)
+        nodes[: len(solved), known] = solved[:, known]
     number = len(data.system.observed)
     operators: list[list[np.ndarray]] = [[] for _ in range(number)]
     targets: list[list[np.ndarray]] = [[] for _ in range(number)]
