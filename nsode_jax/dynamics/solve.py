@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
-from scipy.integrate import ODEintWarning, odeint
 
+from nsode_jax.dynamics.odepack import BudgetSpent, lsoda
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.system.settings import require_at_least_1
 
@@ -95,10 +94,6 @@ class Budget:
     evaluations: float = math.inf
 
 
-class _BudgetSpent(Exception):
-    """Ends LSODA from within its callback."""
-
-
 @runtime_checkable
 class Compilable(Protocol):
     """Anything that LSODA can be given: an `Expression`, or a law outside our operators."""
@@ -137,7 +132,7 @@ def solve(
     def derivative(y, _):
         budget.evaluations -= 1
         if budget.evaluations < 0:
-            raise _BudgetSpent
+            raise BudgetSpent
         try:
             # A Python float: arithmetic on NumPy scalars is slower, and warns
             # where this raises.
@@ -145,22 +140,8 @@ def solve(
         except (ArithmeticError, ValueError):
             return math.nan
 
-    try:
-        if not math.isfinite(derivative((y0,), 0.0)):
-            return None
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore", ODEintWarning)
-            y, info = odeint(
-                derivative, y0, t, rtol=rtol, atol=atol, mxstep=max_steps, full_output=True
-            )
-    except _BudgetSpent:
-        return None
-    y = y[:, 0]
-    # A failed run still returns numbers, so both the status and the values count.
-    return y if info["message"] == _SUCCESS and np.isfinite(y).all() else None
-
-
-_SUCCESS = "Integration successful."
+    y = lsoda(derivative, np.array([y0]), t, rtol=rtol, atol=atol, max_steps=max_steps)
+    return None if y is None else y[:, 0]
 
 
 def solve_system(
@@ -190,7 +171,7 @@ def solve_system(
         variables are not the quantities with or without time.
     """
     from nsode_jax.dynamics.stack_machine import Program  # Numba is slow to import.
-    from nsode_jax.dynamics.stiff import lsoda
+    from nsode_jax.dynamics.stiff import solve_stiff
 
     program, count = Program.from_expressions(components), len(components)
     if len(y0) != count or program.variables not in (count, count + 1):
@@ -198,7 +179,7 @@ def solve_system(
             f"{count} equations of {program.variables} variables and {len(y0)} initial values"
         )
     start = np.asarray(y0, np.float64)
-    return lsoda(program, program.memory, start, t, rtol=rtol, atol=atol, max_steps=max_steps)
+    return solve_stiff(program, program.memory, start, t, rtol=rtol, atol=atol, max_steps=max_steps)
 
 
 def solutions(

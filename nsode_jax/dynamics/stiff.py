@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
 from jaxtyping import Float
-from scipy.integrate import ODEintWarning, odeint
 
 from nsode_jax.dynamics.dop853_system import NO_INPUTS, Inputs, fill_inputs
+from nsode_jax.dynamics.odepack import BudgetSpent, lsoda
 from nsode_jax.dynamics.stack_machine import Program, run_system
-
-_SUCCESS = "Integration successful."
 
 _LONGEST_STEP = 1 / 16
 """Of the whole time, where there are inputs that a longer one would miss."""
 
 
-class _TooManyEvaluations(Exception):
-    """Ends LSODA from within its callback."""
-
-
-def lsoda(
+def solve_stiff(
     program: Program,
     memory: Float[np.ndarray, " address"],
     y0: Float[np.ndarray, " states"],
@@ -58,23 +51,14 @@ def lsoda(
         nonlocal left
         left -= 1
         if left < 0:
-            raise _TooManyEvaluations
+            raise BudgetSpent
         point[:states] = y
         fill_inputs(inputs.breaks, inputs.coefficients, with_time, states, time, point)
         run_system(program.instructions, memory, point, program.results.start, slope)
         return slope
 
     longest = _LONGEST_STEP * (t[-1] - t[0]) if number else 0.0  # 0: as it likes.
-    try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore", ODEintWarning)
-            if not np.isfinite(derivative(np.asarray(y0, np.float64), t[0])).all():
-                return None
-            y, info = odeint(
-                derivative, y0, t, rtol=rtol, atol=atol, mxstep=max_steps, hmax=longest,
-                full_output=True,
-            )  # fmt: skip
-    except _TooManyEvaluations:
-        return None
-    # A failed run still returns numbers, so both the status and the values count.
-    return y if info["message"] == _SUCCESS and np.isfinite(y).all() else None
+    start = np.asarray(y0, np.float64)
+    return lsoda(
+        derivative, start, t, rtol=rtol, atol=atol, max_steps=max_steps, longest_step=longest
+    )

@@ -18,7 +18,7 @@ from nsode_jax.dynamics import dop853_system
 from nsode_jax.dynamics.dop853 import TOO_MANY_STEPS
 from nsode_jax.dynamics.dop853_system import NO_INPUTS, Inputs
 from nsode_jax.dynamics.stack_machine import Program
-from nsode_jax.dynamics.stiff import lsoda
+from nsode_jax.dynamics.stiff import solve_stiff
 from nsode_jax.expressions.coupled import MOST_STATES
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import TIME
@@ -138,7 +138,7 @@ def integrate(
     )
     if solved.status == TOO_MANY_STEPS:
         start = np.asarray(y0, np.float64)
-        stiff = lsoda(program, program.memory, start, t, inputs, rtol=rtol, atol=atol)
+        stiff = solve_stiff(program, program.memory, start, t, inputs, rtol=rtol, atol=atol)
         if stiff is not None:
             return stiff
     return solved.y[0]

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from nsode_jax.dynamics import dop853_system
 from nsode_jax.dynamics.dop853 import TOO_MANY_STEPS
 from nsode_jax.dynamics.stack_machine import Program
-from nsode_jax.dynamics.stiff import lsoda
+from nsode_jax.dynamics.stiff import solve_stiff
 from nsode_jax.expressions.constants import exponent_constants, is_plain
 from nsode_jax.expressions.expression import Expression, ExpressionError, Skeleton
 from nsode_jax.expressions.operators import UNIT
@@ -251,7 +251,7 @@ class Problem:
         found = np.full((len(starts), segment.t.size, starts.shape[1]), math.nan)
         for copy, (memory, y0) in enumerate(zip(memories, starts, strict=True)):
             self.work -= _STIFF_WORK
-            solution = lsoda(
+            solution = solve_stiff(
                 self.program,
                 memory,
                 y0,
