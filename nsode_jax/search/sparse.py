@@ -67,11 +67,19 @@ class SubsetSearch:
         )
         self.scores: dict[Subset, float] = {}
 
-    def run(self, config: SparseConfig) -> None:
-        """Forward, backward, and exchanges."""
+    def run(self, config: SparseConfig, begun: Sequence[Sequence[Prefix]] = ()) -> None:
+        """Forward, backward, and exchanges.
+
+        Args:
+          config: how widely.
+          begun: sets of terms, from each of which the search goes backward too.
+        """
         self._forward(config)
         if len(self.terms) < min(40, self._form.count / 3):
-            self._backward(config)
+            self._backward(frozenset(range(len(self.terms))), max(config.width // 4, 2))
+        places = {term: place for place, term in enumerate(self.terms)}
+        for terms in begun:
+            self._backward(frozenset(places[term] for term in terms if term in places), 1)
         tried: set[Subset] = set()
         while True:
             best = [s for s in self.best(config.exchanged) if s not in tried]
@@ -153,11 +161,11 @@ class SubsetSearch:
                 found |= {larger: value for value, larger in self._extend(subset, config.width)}
             beam = heapq.nsmallest(config.width, found, key=lambda s: found[s])
 
-    def _backward(self, config: SparseConfig) -> None:
-        beam: Iterable[Subset] = [frozenset(range(len(self.terms)))]
-        for _ in range(len(self.terms) - 1):
+    def _backward(self, whole: Subset, width: int) -> None:
+        beam: Iterable[Subset] = [whole]
+        for _ in range(len(whole) - 1):
             found = {subset - {gone} for subset in beam for gone in subset}
-            beam = heapq.nsmallest(max(config.width // 4, 2), found, key=self.score)
+            beam = heapq.nsmallest(width, found, key=self.score)
 
 
 def _values(

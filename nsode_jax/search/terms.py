@@ -1,8 +1,7 @@
 """Terms of which the equations of systems are made.
 
-Monomials of all variables; products of two functions of one variable each; saturations,
-whose threshold is tried at some values within the data before it is fitted; waves and decays
-in time.
+Monomials of all variables; products of two functions of one variable each; waves in time.
+`families` has those with constants that only a fit can tell.
 """
 
 from __future__ import annotations
@@ -20,9 +19,6 @@ from nsode_jax.expressions.prefix import Prefix, joined, times
 MAX_DEGREE = 3
 """Of the monomials."""
 
-_QUANTILES = (0.03, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95)
-"""Of the magnitudes of a variable: thresholds of saturations that are tried."""
-
 _LARGEST_ANGLE, _LARGEST_EXPONENT = 30.0, 10.0
 """Magnitudes up to which a variable may be an angle in radians, or an exponent."""
 
@@ -35,12 +31,6 @@ a sixth of the square of it, as a share."""
 _TWO_SIDED = 0.05
 """Share of its largest magnitude that a variable has to reach on the other side of 0, for x|x| to
 be another function than a square."""
-
-_LIVES = (0.5, 1.5, 5.0, 15.0)
-"""Rates of decays that are tried, in units of one over the span of the times."""
-
-_STEEPNESS = (1.0, 4.0)
-"""Of sigmoids that are tried, in units of one over the range of the variable."""
 
 
 def monomials(variables: Sequence[str], degree: int) -> list[Prefix]:
@@ -82,31 +72,6 @@ def functions(
     return found
 
 
-def saturations(
-    variables: Sequence[str], values: Float[np.ndarray, "variables nodes"]
-) -> list[Prefix]:
-    """Quotients and sigmoids with a threshold, alone and times other variables.
-
-    Without those that have a pole among the values.
-    """
-    found: list[Prefix] = []
-    for name, row in zip(variables, values, strict=True):
-        factors = [(), *((other,) for other in variables if other != name)]
-        for threshold in np.quantile(np.abs(row), _QUANTILES):
-            c = float(f"{threshold or 1.0:.3g}")
-            below, square = ("add", c, name), ("add", c * c, "pow", name, 2.0)
-            denominators = [square] if _changes_sign(row + c) else [below, square]
-            for factor, denominator in itertools.product(factors, denominators):
-                found.append(_product([factor, ("div", 1.0, *denominator)]))
-                found.append(_product([factor, ("div", name, *denominator)]))
-        for middle in np.quantile(row, (0.2, 0.5, 0.8)):
-            for steepness in _STEEPNESS:
-                rate = steepness / (np.ptp(row) or 1.0)
-                wave = ("mul", float(rate), "sub", name, float(middle))
-                found.append(("div", 1.0, "add", 1.0, "exp", *wave))
-    return found
-
-
 def waves(frequencies: Sequence[float], variables: Sequence[str], time: str) -> list[Prefix]:
     """cos(w t) and sin(w t), alone and times monomials."""
     found: list[Prefix] = []
@@ -114,15 +79,6 @@ def waves(frequencies: Sequence[float], variables: Sequence[str], time: str) -> 
         for function in ("cos", "sin"):
             wave = (function, "mul", float(frequency), time)
             found += [_product([part, wave]) for part in monomials(variables, 2)]
-    return found
-
-
-def decays(span: float, variables: Sequence[str], time: str) -> list[Prefix]:
-    """exp(-k t), alone and times variables: what fades within the span of the times, or soon."""
-    found: list[Prefix] = []
-    for lives in _LIVES:
-        decay = ("exp", "mul", float(f"{-lives / span:.3g}"), time)
-        found += [_product([part, decay]) for part in monomials(variables, 1)]
     return found
 
 
