@@ -17,7 +17,7 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
 
 import pytest  # noqa: E402
 from absl import flags  # noqa: E402
-from typechecking import check_calls  # noqa: E402
+from typechecking import check_calls, forget_calls  # noqa: E402
 
 # In tests the calls of these rooms and modules are checked against their types and shapes, but
 # for modules whose functions Numba compiles as they are, those that refuse wrong data in words of
@@ -55,6 +55,11 @@ def pytest_configure(config):
     if not alone:
         flags_before = os.environ.get("XLA_FLAGS", "")
         os.environ["XLA_FLAGS"] = f"{flags_before} --xla_force_host_platform_device_count=8"
+
+
+def pytest_runtest_setup():
+    """Checks the calls that the next test makes."""
+    forget_calls()
 
 
 @pytest.fixture(scope="session")
