@@ -20,6 +20,7 @@ from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import OPERATORS
 from nsode_jax.expressions.prefix import Prefix, joined, substituted
 from nsode_jax.observed.regression import Regression
+from nsode_jax.search.sparse import Left, values_along
 
 _CONSTANTS = ("_0", "_1")
 """What stands for them in a term."""
@@ -35,9 +36,6 @@ _LOOKED_AT, _KEPT = 45, 30
 
 _MOST_ROWS = 200
 """Of a regression, that tell constants well enough to begin with."""
-
-_DEPENDENT = 1e-9
-"""A term of which less than this share is not in the others adds nothing but its noise."""
 
 _THRESHOLDS, _LEAST, _BEYOND = 14, 1e-4, 4.0
 """Of saturations: so many, between shares of the largest magnitude of the variable."""
@@ -151,16 +149,13 @@ def telling(
     tried = [(family, constants, columns(family, constants)) for family, constants in tries]
     kept: list[tuple[Prefix, ...]] = []
     for terms in beside:
-        known = np.empty((nodes.shape[1], len(terms)))
-        for k, term in enumerate(terms):
-            known[:, k] = Expression(term or (1.0,), variables).evaluate(*nodes)
-        left = _Left.of(operator @ known, target)
+        left = Left.of(operator @ values_along(form, terms, variables), target)
         best = []
         for family, constants, values in tried:
             gains = left.gains(values)
             best.append((float(gains.max()), constants[gains.argmax()], family))
         closer = [
-            left.closer(gain, chosen, family, columns)
+            _closer(left, gain, chosen, family, columns)
             for gain, chosen, family in heapq.nlargest(_LOOKED_AT, best, key=lambda each: each[0])
         ]
         for _, member in heapq.nlargest(_KEPT, closer, key=lambda pair: pair[0]):
@@ -168,50 +163,22 @@ def telling(
     return kept
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Left:
-    """What some terms leave of a target.
-
-    Attributes:
-      basis: orthonormal, of the terms.
-      target: without its part in them.
-    """
-
-    basis: Float[np.ndarray, "rows terms"]
-    target: Float[np.ndarray, " rows"]
-
-    @classmethod
-    def of(
-        cls, columns: Float[np.ndarray, "rows terms"], target: Float[np.ndarray, " rows"]
-    ) -> _Left:
-        basis, _ = np.linalg.qr(columns)
-        return cls(basis, target - basis @ (basis.T @ target))
-
-    def gains(self, columns: Float[np.ndarray, "rows members"]) -> Float[np.ndarray, " members"]:
-        """By how much each column lowers the sum of squares of what is left."""
-        whole = (columns**2).sum(axis=0)
-        columns = columns - self.basis @ (self.basis.T @ columns)
-        size = (columns**2).sum(axis=0)
-        with np.errstate(all="ignore"):
-            gains = (self.target @ columns) ** 2 / size
-        return np.where((size > _DEPENDENT * whole) & np.isfinite(gains), gains, 0.0)
-
-    def closer(
-        self,
-        gain: float,
-        chosen: Float[np.ndarray, " constants"],
-        family: Family,
-        columns: Callable[..., Float[np.ndarray, "rows members"]],
-    ) -> tuple[float, Prefix]:
-        """The largest gain near the constants of a grid, and the member that has it."""
-        grids = family.grids
-        for _ in range(_ZOOMS):
-            grids = tuple(_around(grid, value) for grid, value in zip(grids, chosen, strict=True))
-            constants = _mesh(grids)
-            gains = self.gains(columns(family, constants))
-            if gains.max() >= gain:
-                gain, chosen = float(gains.max()), constants[gains.argmax()]
-        return gain, family.member(chosen)
+def _closer(
+    left: Left,
+    gain: float,
+    chosen: Float[np.ndarray, " constants"],
+    family: Family,
+    columns: Callable[..., Float[np.ndarray, "rows members"]],
+) -> tuple[float, Prefix]:
+    """The largest gain near the constants of a grid, and the member that has it."""
+    grids = family.grids
+    for _ in range(_ZOOMS):
+        grids = tuple(_around(grid, value) for grid, value in zip(grids, chosen, strict=True))
+        constants = _mesh(grids)
+        gains = left.gains(columns(family, constants))
+        if gains.max() >= gain:
+            gain, chosen = float(gains.max()), constants[gains.argmax()]
+    return gain, family.member(chosen)
 
 
 def _mesh(grids: Sequence[Float[np.ndarray, " _"]]) -> Float[np.ndarray, "members constants"]:

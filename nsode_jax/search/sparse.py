@@ -49,7 +49,7 @@ class SubsetSearch:
 
     def __init__(self, form: Regression, terms: Sequence[Prefix], variables: tuple[str, ...]):
         self._form = form
-        values = _values(form, terms, variables)
+        values = values_along(form, terms, variables)
         with np.errstate(all="ignore"):
             columns = form.operator @ values
         size = np.linalg.norm(columns, axis=0)
@@ -131,16 +131,10 @@ class SubsetSearch:
     def _extend(self, subset: Subset, number: int) -> list[tuple[float, Subset]]:
         """The best of the subsets with one term more."""
         members = sorted(subset)
-        design, left = self._design, self._target
-        if members:
-            q, _ = np.linalg.qr(design[:, members])
-            design = design - q @ (q.T @ design)
-            left = left - q @ (q.T @ left)
-        size = (design**2).sum(axis=0)
-        with np.errstate(all="ignore"):
-            gain = np.where(size > _DEPENDENT, (left @ design) ** 2 / size, 0.0)
+        left = Left.of(self._design[:, members], self._target)
+        gain = left.gains(self._design)
         gain[members] = 0.0
-        squares = np.maximum(float(left @ left) - gain, 0.0) + self._rest
+        squares = np.maximum(float(left.target @ left.target) - gain, 0.0) + self._rest
         rms = np.sqrt(squares / self._form.count)
         values = misfit(rms, self._form.count, self._form.floor)
         values = values + self._cost + self._cost[members].sum()
@@ -168,7 +162,37 @@ class SubsetSearch:
             beam = heapq.nsmallest(width, found, key=self.score)
 
 
-def _values(
+@dataclasses.dataclass(frozen=True, eq=False)
+class Left:
+    """What some terms leave of a target.
+
+    Attributes:
+      basis: orthonormal, of the terms.
+      target: without its part in them.
+    """
+
+    basis: Float[np.ndarray, "rows terms"]
+    target: Float[np.ndarray, " rows"]
+
+    @classmethod
+    def of(
+        cls, columns: Float[np.ndarray, "rows terms"], target: Float[np.ndarray, " rows"]
+    ) -> Left:
+        """What columns leave."""
+        basis, _ = np.linalg.qr(columns)
+        return cls(basis, target - basis @ (basis.T @ target))
+
+    def gains(self, columns: Float[np.ndarray, "rows members"]) -> Float[np.ndarray, " members"]:
+        """By how much each column lowers the sum of squares of what is left."""
+        whole = (columns**2).sum(axis=0)
+        columns = columns - self.basis @ (self.basis.T @ columns)
+        size = (columns**2).sum(axis=0)
+        with np.errstate(all="ignore"):
+            gains = (self.target @ columns) ** 2 / size
+        return np.where((size > _DEPENDENT * whole) & np.isfinite(gains), gains, 0.0)
+
+
+def values_along(
     form: Regression, terms: Sequence[Prefix], variables: tuple[str, ...]
 ) -> Float[np.ndarray, "nodes terms"]:
     """The terms along the data; zeros where one is not finite everywhere, and cannot be used."""
