@@ -29,6 +29,7 @@ from nsode_jax.reporting.system_discovery import SystemDiscovery
 from nsode_jax.results.diagnostics import POOR_R2, poor_fit
 from nsode_jax.results.system_result import SystemCandidate
 from nsode_jax.search.combine import CombineConfig, SystemSearch
+from nsode_jax.search.curves import with_serving_curves
 from nsode_jax.search.equations import draft_equations, share_terms
 from nsode_jax.search.named_systems import named_equations
 from nsode_jax.search.own_systems import OwnSystem
@@ -167,7 +168,10 @@ def _searched(
     Equations are searched along smooth curves through the data and, where there is noise, along
     the solution of the best system again, until no other comes first.
     """
-    search = SystemSearch(with_expected_noise(data), work.combine, restriction)
+    expected = with_expected_noise(data)
+    if _is_noisy(expected):
+        expected = with_serving_curves(expected)
+    search = SystemSearch(expected, work.combine, restriction)
     tried, notes, weighted = list(own), [], False
     ranked, best, unsolved = [], None, set()
     for left in reversed(range(_PASSES)):

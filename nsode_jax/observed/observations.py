@@ -33,6 +33,7 @@ class Run:
         1 / square over all runs being 1; None where all are alike.
       input_times: at which the inputs were measured, strictly increasing; None where they are
         those of the quantities.
+      exact: whether curves go through all values, as fast as these may change.
     """
 
     t: Float[np.ndarray, " time"]
@@ -40,6 +41,7 @@ class Run:
     u: Float[np.ndarray, "rows inputs"]
     noise_sizes: Float[np.ndarray, "time observed"] | None = None
     input_times: Float[np.ndarray, " rows"] | None = None
+    exact: bool = False
 
     def __len__(self) -> int:
         return self.t.size
@@ -79,7 +81,7 @@ class Run:
 
     @functools.cached_property
     def _curves(self) -> list[SmoothCurve]:
-        return smooth_curves(self.t, self.y, self.weights, self.scales)
+        return smooth_curves(self.t, self.y, self.weights, self.scales, self.exact)
 
     @property
     def noise(self) -> Float[np.ndarray, " observed"]:
@@ -109,6 +111,12 @@ class Observations:
         ends = np.cumsum([len(run) for run in self.runs])[:-1]
         parts = zip(self.runs, np.split(sizes, ends), strict=True)
         runs = tuple(dataclasses.replace(run, noise_sizes=part) for run, part in parts)
+        return dataclasses.replace(self, runs=runs)
+
+    @functools.cached_property
+    def through_values(self) -> Observations:
+        """The same with curves through all values."""
+        runs = tuple(dataclasses.replace(run, exact=True) for run in self.runs)
         return dataclasses.replace(self, runs=runs)
 
     @functools.cached_property

@@ -88,6 +88,7 @@ def smooth_curves(
     y: Float[np.ndarray, "time quantities"],
     weights: Float[np.ndarray, "time quantities"] | None = None,
     scales: Sequence[NoiseScale] = (),
+    exact: bool = False,
 ) -> list[SmoothCurve]:
     """A curve through each of some quantities that may rise and fall.
 
@@ -99,6 +100,8 @@ def smooth_curves(
       y: values.
       weights: what residuals are multiplied by, of mean square 1; None for ones.
       scales: in which they are smooth and alike noisy, one for each; those of y, if left out.
+      exact: whether all values are, however badly their neighbours foretell them: what changes
+        as fast as it is measured looks like noise.
     """
     scales = scales or [LINEAR] * y.shape[1]
     z, precision = np.empty_like(y), np.ones_like(y) if weights is None else weights.copy()
@@ -107,7 +110,7 @@ def smooth_curves(
         precision[:, k] /= scale.slope(y[:, k])
     found = _smoothed(t, z, precision)
     for k, (curve, scale) in enumerate(zip(found, scales, strict=True)):
-        better = _interpolant(t, z[:, k], precision[:, k], curve)
+        better = _interpolant(t, z[:, k], precision[:, k], None if exact else curve)
         least, most = range_of(y[:, k], noise_of_neighbours(t, y[:, k]))
         low, high = 0.0 if least >= 0.0 else -math.inf, 0.0 if most <= 0.0 else math.inf
         found[k] = dataclasses.replace(better or curve, scale=scale, low=low, high=high)
@@ -171,7 +174,7 @@ def _interpolant(
     t: Float[np.ndarray, " time"],
     y: Float[np.ndarray, " time"],
     weights: Float[np.ndarray, " time"],
-    smooth: SmoothCurve,
+    smooth: SmoothCurve | None,
 ) -> SmoothCurve | None:
     """The curve through exact data; None through noisy ones, which the smooth one serves.
 
@@ -184,11 +187,11 @@ def _interpolant(
     typical = {half: _TYPICAL * float(np.median(np.abs(found))) for half, found in errors.items()}
     half, noise = min(typical.items(), key=lambda item: item[1], default=(2, math.inf))
     clean = _CLEAN * float(y.std())
-    if noise > clean:
+    if smooth is not None and noise > clean:
         return None
     precision = float(np.sqrt(np.mean(weights**2)))
     square = float(np.mean((weights[half:-half] * errors[half]) ** 2))
-    if smooth.noise > precision * clean and smooth.square_error < _MUCH_BETTER * square:
+    if smooth is not None and smooth.noise > precision * clean and smooth.square_error < _MUCH_BETTER * square:
         return None
     return SmoothCurve(make_interp_spline(t, y, k=2 * half - 1), precision * noise, square)
 
