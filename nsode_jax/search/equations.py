@@ -54,7 +54,7 @@ _UNNOTICED = 1e-6
 _LENDING = 4
 """So many candidates of an equation, the best, lend their terms to the others."""
 
-PRECISIONS = (3e-3, 1e-2, 3e-2)
+PRECISIONS = (3e-3, 1e-2, 3e-2, 1e-1)
 """Of the spread: the regression of coarse or noisy data is wrong by an amount that is not
 known, and long equations fit its errors. The solutions decide."""
 
