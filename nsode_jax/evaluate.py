@@ -105,6 +105,12 @@ def _ask_of_the_work(add: Callable) -> None:
         f"(default: {METHODS['nsode'].together} for the network alone, else 1)",
     )
     add(
+        "--problems",
+        type=int,
+        metavar="NUMBER",
+        help="of each set, for a slow method: a random sample, the same for all (default: all)",
+    )
+    add(
         "--processes",
         type=int,
         default=usable_cores(),
@@ -150,6 +156,7 @@ def _check(arguments: argparse.Namespace) -> None:
         "beams": (least_beams, math.inf),
         "samples": (0, math.inf),
         "batch": (1, math.inf),
+        "problems": (1, math.inf),
         "noise": (0, 1),
         "drop": (0, 0.9),
         "processes": (0, math.inf),
@@ -196,6 +203,7 @@ def _evaluate_set(task: Task, arguments: argparse.Namespace) -> None:
         arguments.out,
         processes=arguments.processes,
         together=arguments.batch,
+        most=arguments.problems,
         time_limit=arguments.time_limit,
         started=started,
         finished=lambda result: print(console.row(result), flush=True),

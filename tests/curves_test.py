@@ -1,9 +1,11 @@
 """Curves through all values serve exact data that change as fast as they are measured."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from nsode_jax.dynamics.system import System, integrate
+from nsode_jax.dynamics.system import integrate
 from nsode_jax.evaluation.coupled_systems import CASES
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.observed.observations import Observations
@@ -11,6 +13,10 @@ from nsode_jax.observed.runs import read_runs
 from nsode_jax.search.curves import with_serving_curves
 
 CHAOTIC = {case.name: case for case in CASES if case.name in ("Lorenz 1984", "Nose-Hoover")}
+
+
+def _read(names: tuple[str, ...], timed: bool = False) -> dict[str, Any]:
+    return {"names": names, "input_names": None, "explicit_time": timed, "order": 1}
 
 
 def _observed(name: str, times: float, noise: float) -> tuple[Observations, np.ndarray, np.ndarray]:
@@ -21,7 +27,7 @@ def _observed(name: str, times: float, noise: float) -> tuple[Observations, np.n
     states = integrate(laws, np.array(case.starts[0]), fine, rtol=1e-9, atol=1e-9)
     y = states[::8]
     y = y + noise * y.std(axis=0) * np.random.default_rng(0).standard_normal(y.shape)
-    data, _ = read_runs(fine[::8], y, None, names=list(case.system.states))
+    data, _ = read_runs(fine[::8], y, None, **_read(case.system.states))
     return data, fine, states.T
 
 
@@ -47,10 +53,9 @@ def test_noise_is_smoothed(name):
     assert _error(data.through_values, t, states) > 1.3 * _error(data, t, states)
 
 
-def test_a_system_of_one_input_and_time_is_judged_too():
+def test_inputs_and_the_time_may_be_in_an_equation():
     t = np.linspace(0.0, 10.0, 60)
     u = (t > 4.0).astype(float)
     y = np.cos(t) + 0.1 * np.random.default_rng(1).standard_normal(t.size)
-    data, _ = read_runs(t, y[:, None], u[:, None], names=["y"], explicit_time=True)
-    assert data.system == System(("y",), ("u",), explicit_time=True) or data.system.inputs
+    data, _ = read_runs(t, y[:, None], u[:, None], **_read(("y",), True))
     assert with_serving_curves(data) is data

@@ -60,6 +60,19 @@ def test_problems_that_hang_or_die_are_misses_and_the_rest_goes_on(tmp_path):
     )
 
 
+def test_a_sample_is_the_same_for_all_and_grows(tmp_path):
+    few = run(odd(), tmp_path, processes=0, most=3)
+    names = [problem.name for problem in problems("textbook")]
+    assert len(few) == 3 and [r["name"] for r in few] != names[:3]
+    more = run(odd(), tmp_path, processes=0, most=5)
+    assert len(more) == 5 and all(result in more for result in few)
+    assert more == sorted(more, key=lambda result: names.index(result["name"]))
+    assert run(odd(), tmp_path / "other", processes=0, most=3) == [
+        result | {"process": os.getpid()} for result in few
+    ]
+    assert len(run(odd(), tmp_path, processes=0)) == 12
+
+
 def test_a_fault_of_ours_ends_the_run_and_keeps_what_was_done(tmp_path):
     with pytest.raises(ZeroDivisionError, match="a fault in the code"):
         run(odd(broken=(11,)), tmp_path, processes=1)

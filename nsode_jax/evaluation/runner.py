@@ -13,6 +13,8 @@ from concurrent.futures import Future, as_completed
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from nsode_jax.evaluation.methods import METHODS, weights_of
 from nsode_jax.evaluation.protocol import evaluate_problems, failed
 from nsode_jax.evaluation.results import Data, problems
@@ -64,6 +66,7 @@ def run(
     *,
     processes: int = 1,
     together: int | None = None,
+    most: int | None = None,
     time_limit: float | None = None,
     started: Callable[[int, int], None] = lambda done, of: None,
     finished: Callable[[Result], None] = lambda result: None,
@@ -76,6 +79,7 @@ def run(
       processes: worker processes; 0 works in this process, without a time limit.
       together: problems that the method is given at once; by default as many as it is
         best given.
+      most: problems, a random sample of the set, the same for all methods; all by default.
       time_limit: seconds of wall time, for each problem that a method is given, after
         which they are given up. Several at once are then tried one by one; a single one
         counts as a miss.
@@ -83,7 +87,7 @@ def run(
       finished: called with each result, old ones first.
 
     Returns:
-      The results of all problems, in the order of the set.
+      The results of these problems and of those that were done before, in the order of the set.
 
     Raises:
       EvaluationError: if the file holds something else.
@@ -95,7 +99,8 @@ def run(
     started(len(done), len(names))
     for name in filter(done.__contains__, names):
         finished(done[name])
-    missing = [place for place, name in enumerate(names) if name not in done]
+    wanted = _sample(len(names), most)
+    missing = [place for place in wanted if names[place] not in done]
     path.parent.mkdir(parents=True, exist_ok=True)
     size = together or METHODS[task.method].together
     batches = [missing[start : start + size] for start in range(0, len(missing), size)]
@@ -105,7 +110,14 @@ def run(
         for result in results:
             done[result["name"]] = result
             finished(result)
-    return [done[name] for name in names]
+    return [done[name] for name in names if name in done]
+
+
+def _sample(number: int, most: int | None) -> list[int]:
+    """Places in a set: so many at random, the first of one and the same order, or all in turn."""
+    if most is None:
+        return list(range(number))
+    return np.random.default_rng(0).permutation(number)[:most].tolist()
 
 
 def read_results(path: Path, task: Task) -> list[Result]:

@@ -110,10 +110,14 @@ def smooth_curves(
         precision[:, k] /= scale.slope(y[:, k])
     found = _smoothed(t, z, precision)
     for k, (curve, scale) in enumerate(zip(found, scales, strict=True)):
-        better = _interpolant(t, z[:, k], precision[:, k], None if exact else curve)
+        through = _interpolant(t, z[:, k], precision[:, k])
+        clean = _CLEAN * float(np.sqrt(np.mean(precision[:, k] ** 2))) * float(z[:, k].std())
+        if exact or _is_exact(through, curve, clean):
+            known = math.isfinite(through.noise)  # Of few values nobody knows.
+            curve = through if known else dataclasses.replace(through, noise=curve.noise)
         least, most = range_of(y[:, k], noise_of_neighbours(t, y[:, k]))
         low, high = 0.0 if least >= 0.0 else -math.inf, 0.0 if most <= 0.0 else math.inf
-        found[k] = dataclasses.replace(better or curve, scale=scale, low=low, high=high)
+        found[k] = dataclasses.replace(curve, scale=scale, low=low, high=high)
     return found
 
 
@@ -174,26 +178,26 @@ def _interpolant(
     t: Float[np.ndarray, " time"],
     y: Float[np.ndarray, " time"],
     weights: Float[np.ndarray, " time"],
-    smooth: SmoothCurve | None,
-) -> SmoothCurve | None:
-    """The curve through exact data; None through noisy ones, which the smooth one serves.
-
-    Data are exact where most values are what their neighbours foretell, unless a curve that
-    leaves noise foretells them all much better: the noise may grow with the values, and most
-    of these be small.
-    """
+) -> SmoothCurve:
+    """The curve through all values, of the order that foretells most of them best."""
     halves = [half for half in (2, 3, 4) if t.size > 4 * half]
     errors = {half: _left_out_errors(t, y, half) for half in halves}
     typical = {half: _TYPICAL * float(np.median(np.abs(found))) for half, found in errors.items()}
     half, noise = min(typical.items(), key=lambda item: item[1], default=(2, math.inf))
-    clean = _CLEAN * float(y.std())
-    if smooth is not None and noise > clean:
-        return None
-    precision = float(np.sqrt(np.mean(weights**2)))
-    square = float(np.mean((weights[half:-half] * errors[half]) ** 2))
-    if smooth is not None and smooth.noise > precision * clean and smooth.square_error < _MUCH_BETTER * square:
-        return None
+    precision, square = float(np.sqrt(np.mean(weights**2))), math.inf
+    if half in errors:
+        square = float(np.mean((weights[half:-half] * errors[half]) ** 2))
     return SmoothCurve(make_interp_spline(t, y, k=2 * half - 1), precision * noise, square)
+
+
+def _is_exact(through: SmoothCurve, smooth: SmoothCurve, clean: float) -> bool:
+    """Whether the values are exact, up to what is called clean, and not noisy.
+
+    They are where most are what their neighbours foretell, unless a curve that leaves noise
+    foretells them all much better: the noise may grow with the values, and most of these be small.
+    """
+    better = smooth.square_error < _MUCH_BETTER * through.square_error
+    return through.noise <= clean and not (smooth.noise > clean and better)
 
 
 def _smoothed(
