@@ -12,7 +12,7 @@ from scipy.integrate import ODEintWarning, odeint
 _SUCCESS = "Integration successful."
 
 
-class BudgetSpent(Exception):
+class EvaluationsSpent(Exception):
     """Ends LSODA from within the function that it calls."""
 
 
@@ -29,7 +29,7 @@ def lsoda(
     """The solution of dy/dt = derivative(y, t) from y0 at t[0].
 
     Args:
-      derivative: may raise `BudgetSpent`.
+      derivative: may raise `EvaluationsSpent`.
       y0: values at t[0].
       t: increasing times.
       rtol, atol: tolerances, the absolute one of all states or of each.
@@ -48,7 +48,7 @@ def lsoda(
                 derivative, y0, t, rtol=rtol, atol=atol, mxstep=max_steps, hmax=longest_step,
                 full_output=True,
             )  # fmt: skip
-    except BudgetSpent:
+    except EvaluationsSpent:
         return None
     # A failed run still returns numbers, so both the status and the values count.
     return y if info["message"] == _SUCCESS and np.isfinite(y).all() else None

@@ -15,7 +15,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
-from nsode_jax.dynamics.odepack import BudgetSpent, lsoda
+from nsode_jax.dynamics.odepack import EvaluationsSpent, lsoda
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.system.settings import require_at_least_1
 
@@ -132,7 +132,7 @@ def solve(
     def derivative(y, _):
         budget.evaluations -= 1
         if budget.evaluations < 0:
-            raise BudgetSpent
+            raise EvaluationsSpent
         try:
             # A Python float: arithmetic on NumPy scalars is slower, and warns
             # where this raises.

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.dynamics.dop853_system import NO_INPUTS, Inputs, fill_inputs
-from nsode_jax.dynamics.odepack import BudgetSpent, lsoda
+from nsode_jax.dynamics.odepack import EvaluationsSpent, lsoda
 from nsode_jax.dynamics.stack_machine import Program, run_system
 
 _LONGEST_STEP = 1 / 16
@@ -51,7 +51,7 @@ def solve_stiff(
         nonlocal left
         left -= 1
         if left < 0:
-            raise BudgetSpent
+            raise EvaluationsSpent
         point[:states] = y
         fill_inputs(inputs.breaks, inputs.coefficients, with_time, states, time, point)
         run_system(program.instructions, memory, point, program.results.start, slope)

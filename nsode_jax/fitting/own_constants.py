@@ -20,11 +20,10 @@ from nsode_jax.fitting.linearized import dependence
 from nsode_jax.fitting.trajectory_fitting import (
     FULL,
     LEAST_SINGULAR,
-    BudgetSpent,
     Problem,
     Stopping,
 )
-from nsode_jax.fitting.trust_region import root_of_inverse
+from nsode_jax.fitting.trust_region import BudgetSpent, root_of_inverse
 from nsode_jax.observed.dataset import Dataset
 
 LawOf = Callable[[Float[np.ndarray, " constants"]], Expression]

@@ -18,9 +18,9 @@ from nsode_jax.expressions.constants import structure
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.linearized import Linearized
-from nsode_jax.fitting.system_problem import BudgetSpent, Problem, Tie
+from nsode_jax.fitting.system_problem import Problem, Tie
 from nsode_jax.fitting.trajectory_fitting import Stopping
-from nsode_jax.fitting.trust_region import minimized
+from nsode_jax.fitting.trust_region import BudgetSpent, minimized
 from nsode_jax.observed.observations import Observations
 
 _REWEIGHTED = 2

@@ -22,6 +22,7 @@ from nsode_jax.expressions.expression import Expression, ExpressionError, Skelet
 from nsode_jax.expressions.operators import UNIT
 from nsode_jax.fitting.linearized import Linearized
 from nsode_jax.fitting.trajectory_fitting import FAILED
+from nsode_jax.fitting.trust_region import BudgetSpent
 from nsode_jax.observed.observations import Observations, Run
 
 SYSTEMATIC_SHARE = 1e-3
@@ -56,10 +57,6 @@ def laws_with_constants(
     ends = np.cumsum([skeleton.num_constants for skeleton in skeletons])[:-1]
     parts = np.split(values, ends)
     return tuple(one.with_constants(part) for one, part in zip(skeletons, parts, strict=True))
-
-
-class BudgetSpent(Exception):
-    """The fit has used up its steps of the solver."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.fitting.bounds import Bounds
 from nsode_jax.fitting.fit import Fit, Origin
 from nsode_jax.fitting.linearized import Linearized, autocorrelation
-from nsode_jax.fitting.trust_region import minimized
+from nsode_jax.fitting.trust_region import BudgetSpent, minimized
 from nsode_jax.observed.dataset import Dataset
 
 _GOOD_START = 0.1
@@ -386,10 +386,6 @@ class Problem:
         )
         self.steps -= int(solutions.steps.sum())
         return solutions.y
-
-
-class BudgetSpent(Exception):
-    """The fit of one law has used up its steps of the solver."""
 
 
 def polished_fit(data: Dataset, fit: Fit) -> Fit:

@@ -14,6 +14,10 @@ from jaxtyping import Float
 from scipy.optimize import least_squares
 
 
+class BudgetSpent(Exception):
+    """The fit has used up its steps of the solver; raised by the functions that are minimized."""
+
+
 def minimized(
     residual: Callable[[Float[np.ndarray, " parameters"]], Float[np.ndarray, " observations"]],
     jacobian: Callable[
