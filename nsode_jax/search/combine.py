@@ -42,6 +42,9 @@ from nsode_jax.selection.system_score import shared_terms, system_score
 _OF_A_PRECISION = 5
 """For each precision that the regressions may have a fifth as many combinations are tried."""
 
+_PROMISING = 3
+"""Times as many systems as are fitted fully, the best, are fitted on before these are chosen."""
+
 _CHANGED = 2
 """So many systems, the best, are changed in every round."""
 
@@ -146,6 +149,10 @@ class SystemSearch:
         reserved = self.config.staged // _RESERVED
         self.stage(named, reserved, progress)
         self.stage(chosen, self.config.staged - reserved - self.staged, progress)
+        promising = [*self.best(_PROMISING * self.config.fitted), *map(_key, named)]
+        for number, key in enumerate(dict.fromkeys(promising)):
+            progress("fitting on", number / len(promising))
+            self.fit_on(key)
         for number, key in enumerate(self.best(self.config.fitted)):
             progress("fitting systems", number / self.config.fitted)
             self.polish(key)
@@ -222,6 +229,12 @@ class SystemSearch:
             fit = min(fit, in_stages, key=lambda fit: system_score(self.data, fit))
         self._keep(key, fit)
         return key
+
+    def fit_on(self, key: tuple[str, ...]) -> None:
+        """A few iterations more, with each quantity counting by what the first ones left."""
+        fit = self.fits[key]
+        if not (fit.diverged or key in self.full):
+            self._keep(key, refitted(self.data, fit, ROUGH))
 
     def polish(self, key: tuple[str, ...]) -> None:
         """Fits a system to full tolerance, once."""
