@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 from observing import observed
 
-from nsode_jax.dynamics.system import System
+from nsode_jax.discovery.weighting import with_expected_noise
+from nsode_jax.dynamics.system import System, integrate
 from nsode_jax.expressions.constants import structure
+from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import Origin
+from nsode_jax.observed.observations import Observations, Run
 from nsode_jax.search.combine import CombineConfig, SystemSearch
 from nsode_jax.search.population import Draft
 
@@ -43,6 +46,22 @@ def test_a_constant_is_shared_once():
     assert len(ties) == 1
     search.share(key)
     assert search.fits[key].ties == ties and search.scores[key] == score
+
+
+def test_a_first_fit_of_what_falls_over_decades_is_fitted_on():
+    """Smooth curves do not tell how noisy that is; what a first fit leaves does."""
+    laws = [Expression.from_infix(law, ("x", "y")) for law in ("-0.4*x*y", "0.4*x*y - 0.3*y")]
+    t = np.linspace(0.0, 8.0, 60)
+    y = integrate(laws, np.array([8.0, 40.0]), t, rtol=1e-9, atol=1e-90)
+    y = y * (1 + 0.05 * np.random.default_rng(1).standard_normal(y.shape))
+    data = with_expected_noise(Observations(SYSTEM, (Run(t, y, np.empty((t.size, 0))),)))
+    starts = [laws[0], Expression.from_infix("0.46*x*y - 0.345*y", ("x", "y"))]
+    search = SystemSearch(data, CombineConfig())
+    key = search.fit_roughly([Draft(law, 0.0, 0.0, Origin("test")) for law in starts])
+    before = search.scores[key]
+    search.fit_on(key)
+    assert search.scores[key] < before - 50.0
+    assert search.fits[key].laws[1].constants == pytest.approx((0.4, -0.3), rel=0.25)
 
 
 def test_what_is_clearly_not_one_stays():
