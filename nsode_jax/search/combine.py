@@ -31,10 +31,10 @@ from nsode_jax.fitting.system_problem import laws_with_constants
 from nsode_jax.fitting.trajectory_fitting import FULL, NO_FIT, ROUGH
 from nsode_jax.observed.observations import Observations
 from nsode_jax.residuals.term_gains import gains
-from nsode_jax.search.equations import PRECISIONS, has_plain_switches, score_at, switches_of
+from nsode_jax.search.equations import PRECISIONS, products, score_at
 from nsode_jax.search.population import Draft
 from nsode_jax.search.sources import UNRESTRICTED, Restriction
-from nsode_jax.search.terms import MAX_DEGREE, monomials, sum_of
+from nsode_jax.search.terms import sum_of
 from nsode_jax.search.variants import canonical_or_none
 from nsode_jax.selection.named_systems import named_combinations
 from nsode_jax.selection.system_score import shared_terms, system_score
@@ -300,9 +300,7 @@ class SystemSearch:
         if fit.diverged:
             return
         law, origin = fit.laws[equation], fit.origins[equation]
-        switches = switches_of(self.data.along, self.data.system)
-        terms = monomials(law.variables, MAX_DEGREE)
-        terms = [term for term in terms if has_plain_switches(term, switches)]
+        terms = products(self.data.system, self.data.along)
         found = gains(self.data, fit, equation, terms)
         for i in heapq.nlargest(_LONGER, np.flatnonzero(found > _TELLING), key=found.__getitem__):
             size = self.data.rms(sum_of([terms[i]], [1.0], law.variables))

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from nsode_jax.fitting.components import component_forms
 from nsode_jax.observed.observations import Observations
-from nsode_jax.search.equations import has_plain_switches, switches_of
+from nsode_jax.search.equations import products
 from nsode_jax.search.sparse import SparseConfig, SubsetSearch
-from nsode_jax.search.terms import MAX_DEGREE, monomials
 
 _BETTER = 50.0
 """By so much equations must score better along curves through all values."""
@@ -27,13 +26,9 @@ def with_serving_curves(data: Observations) -> Observations:
 
 def _score(data: Observations) -> float:
     """Of the best polynomials of low degree, one for each equation."""
-    variables, total = data.system.variables, 0.0
+    total = 0.0
     for form in component_forms(data):
-        switches = switches_of(form.nodes, data.system)
-        terms = monomials(variables, MAX_DEGREE)
-        search = SubsetSearch(
-            form, [term for term in terms if has_plain_switches(term, switches)], variables
-        )
+        search = SubsetSearch(form, products(data.system, form.nodes), data.system.variables)
         search.run(_QUICK)
         total += search.scores[search.best(1)[0]]
     return total

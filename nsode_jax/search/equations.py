@@ -121,8 +121,7 @@ def share_terms(
     for k, form in enumerate(forms):
         others = [d.expression for i, own in enumerate(drafts) if i != k for d in best(own)]
         lent = dict.fromkeys(part for law in others for part in summands(law) if len(part) > 1)
-        simple, switches = monomials(system.variables, 2), switches_of(form.nodes, system)
-        simple = [term for term in simple if has_plain_switches(term, switches)]
+        simple = products(system, form.nodes, 2)
         terms = [*(term for term in simple if _admits(restriction, term, system)), *lent]
         more = _search(form, system, [Library(terms)], count, config, restriction, refined=False)
         merged = {structure(d.expression): d for d in [*more, *drafts[k]]}
@@ -193,14 +192,7 @@ def libraries(
     lasting = tuple(v for v in (*system.states, *system.inputs) if v not in switches)
     nodes = np.atleast_2d(form.nodes)
     values = np.array([nodes[system.variables.index(name)] for name in lasting])
-    simple, low = (
-        [
-            term
-            for term in admitted(monomials(system.variables, degree))
-            if has_plain_switches(term, switches)
-        ]
-        for degree in (MAX_DEGREE, 2)
-    )
+    simple, low = (admitted(products(system, nodes, degree)) for degree in (MAX_DEGREE, 2))
     of_time, found = [], families(lasting, values)
     if system.explicit_time:
         of_time = admitted(waves(frequencies(form, span), lasting, TIME))
@@ -230,7 +222,15 @@ def switches_of(values: Float[np.ndarray, "variables times"], system: System) ->
     return frozenset(found)
 
 
-def has_plain_switches(term: Prefix, switches: frozenset[str]) -> bool:
+def products(
+    system: System, values: Float[np.ndarray, "variables times"], degree: int = MAX_DEGREE
+) -> list[Prefix]:
+    """Products of the variables to a degree, those with powers of switches left out."""
+    switches = switches_of(values, system)
+    return [term for term in monomials(system.variables, degree) if _is_plain(term, switches)]
+
+
+def _is_plain(term: Prefix, switches: frozenset[str]) -> bool:
     """Whether no switch is in a power."""
     return not any(a == "pow" and b in switches for a, b in itertools.pairwise(term))
 
