@@ -189,6 +189,17 @@ def test_midnight_at_the_end_of_the_day():
     assert got.names[0] == "Date [days since 2020-03-02]"
 
 
+@pytest.mark.parametrize("form", ["%Y-%m-%dT%H:%M:%S", "%d/%m/%Y %H:%M:%S.%f", "%Y-%m-%d %H:%M"])
+def test_minutes_and_seconds_of_24_are_no_midnight(form):
+    """A time for every minute of two days, and every second of half an hour."""
+    start = datetime.datetime(2020, 3, 30)
+    got = read(form, [start + datetime.timedelta(minutes=i) for i in range(2880)])
+    np.testing.assert_allclose(np.diff(got.trajectories[0].t), got.trajectories[0].t[1])
+    if "%S" in form:
+        got = read(form, [start + datetime.timedelta(seconds=i) for i in range(1800)])
+        np.testing.assert_allclose(np.diff(got.trajectories[0].t), got.trajectories[0].t[1])
+
+
 @pytest.mark.parametrize("cell", ["18:00", "6:30 pm", "today", "May"])
 def test_what_is_no_date_is_none_of_today(cell):
     got = read("%Y-%m-%d", [*DAYS[:5], cell, *DAYS[6:]])

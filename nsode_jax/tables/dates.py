@@ -36,7 +36,7 @@ _NAMED = re.compile(
 _DIGITS = {6: ("%Y%m", "%y%m%d"), 8: ("%Y%m%d", "%d%m%Y", "%m%d%Y")}
 _LONG_DIGITS = {12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 _FEWEST = 3  # Numbers that are dates.
-_MIDNIGHT = re.compile(r"(?<=\D)24:00(?![\d:]*[1-9])")
+_MIDNIGHT = re.compile(r"(?<![\d:])24:00(?![\d:]*[1-9])")  # Not of 08:24:00.
 _NO_DATE = re.compile(r"\D*$|\d+:[\d:., apm]*$", re.IGNORECASE)  # pandas makes it one of today.
 _FIRST = np.datetime64("1000-01-01")  # And years from 1 on of other words with digits.
 _DAYS = "(?:1[3-9]|2[0-9]|3[01])"
