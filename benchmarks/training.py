@@ -91,7 +91,13 @@ def draw_batch(config: Config, size: int, seed: int) -> Batch:
 def write_job(folder: Path, config: Config, batch_size: int, seed: int = 0) -> None:
     """The files that the processes start from."""
     training = dataclasses.replace(
-        config.training, warmup_steps=0, schedule="constant", ema_decay=0.0, accumulate=1
+        config.training,
+        optimizer="adamw",  # What the others have.
+        warmup_steps=0,
+        schedule="constant",
+        decay_steps=0,
+        ema_decay=0.0,
+        accumulate=1,
     )
     job = {
         "model": dataclasses.asdict(config.model),

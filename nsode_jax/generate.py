@@ -95,7 +95,7 @@ def _write_dataset(data_dir: Path, config, workers, progress) -> None:
 
     name = Path(config_flags.get_config_filename(flags.FLAGS["config"])).stem
     named = name if name in CONFIG_NAMES else NsodeConfig(name=name, generation=config)
-    builder = Builder(config=named, data_dir=str(data_dir))
+    builder = Builder(config=named, generation=config, data_dir=str(data_dir))
     complete = Path(builder.data_path).exists()
     statistics, written = write_dataset(builder, config, workers, progress)
     progress.close()

@@ -1,6 +1,7 @@
 """Attention by head against the definition in NumPy, and against JAX's own with gradients."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -60,6 +61,26 @@ def test_gradients_by_head_are_those_of_all_heads(mask):
         pulled_back(attention.attention_by_head),
         expected,
     )
+
+
+@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+def test_by_head_is_as_exact_in_bfloat16_as_all_heads(mask):
+    rng = np.random.default_rng(2)
+    rounded = [jnp.asarray(part, jnp.bfloat16) for part in operands()]
+    gradient = jnp.asarray(rng.standard_normal((BATCH, QUERIES, HEADS, HEAD)), jnp.bfloat16)
+
+    def of(function, dtype):
+        out, back = jax.vjp(lambda *x: function(*x, mask), *(x.astype(dtype) for x in rounded))
+        assert out.dtype == dtype
+        found = out, *back(gradient.astype(dtype))
+        return [np.asarray(part, np.float32) for part in found]
+
+    exact = of(plain, jnp.float32)
+    errors = [
+        [np.linalg.norm(a - b) for a, b in zip(of(function, jnp.bfloat16), exact, strict=True)]
+        for function in (attention.attention_by_head, plain)
+    ]
+    assert np.all(np.array(errors[0]) <= 1.2 * np.array(errors[1])), errors
 
 
 def plain(query, keys, values, mask):

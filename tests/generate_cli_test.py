@@ -1,5 +1,6 @@
 """The command line `python -m nsode_jax.generate`."""
 
+import json
 import os
 import subprocess
 import sys
@@ -61,6 +62,16 @@ def test_a_bank_is_drawn_into_a_file_with_a_report_and_a_picture(tmp_path):
     assert other.returncode == 2
     assert "is a bank of other settings" in other.stderr
     assert path.stat().st_mtime_ns == before
+
+
+def test_quantities_of_a_shipped_config_are_overridden(tmp_path):
+    settings = "system.num_states=2", "solver.method=dop853", "generation.num_skeletons=20"
+    overrides = [f"--config.{setting}" for setting in settings]
+    result = run("--config=smoke", *overrides, f"--data_dir={tmp_path}", "--processes=0")
+    assert result.returncode == 0, result.stderr
+    (stored,) = tmp_path.glob("nsode/smoke/*/features.json")
+    shape = json.loads(stored.read_text())["featuresDict"]["features"]["y"]["tensor"]["shape"]
+    assert shape["dimensions"] == ["-1", "2"]
 
 
 def test_a_config_file_of_ones_own(tmp_path):

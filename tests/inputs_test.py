@@ -4,11 +4,14 @@ import dataclasses
 import itertools
 import multiprocessing
 
+import numpy as np
 import pytest
 from batches import same
+from nsode_jax.data_builders.nsode.nsode_dataset_builder import Builder
 
 from nsode_jax.data import online, pipeline
 from nsode_jax.data.bank import SkeletonBank
+from nsode_jax.data.shards import write_dataset
 from nsode_jax.system.workers import Workers
 from nsode_jax.training.inputs import Inputs
 
@@ -63,17 +66,48 @@ def test_the_batch_of_a_step_is_that_of_one_process(smoke_config, processes):
 
 
 def test_batches_are_cut_for_one_process_alone(smoke_config):
-    """Steps of several processes must have one shape; a position is one for any number."""
+    """Several must take steps of one shape: their batches are those without like lengths."""
     longest = smoke_config.model.max_length
-    shapes = []
-    for processes in (1, 2):
-        inputs = make(smoke_config, length_multiple=2, processes=processes)
-        batches = inputs.training(seed=0)
-        shapes.append({next(batches)["low"].shape for _ in range(9)})
-        position = batches.get_state()
-    assert len(shapes[0]) > 1 and max(shapes[0]) <= (8, longest)
-    assert shapes[1] == {(4, longest)}
-    make(smoke_config, length_multiple=2).training(seed=0).set_state(position)
+    alone = make(smoke_config, length_multiple=2).training(seed=0)
+    shapes = {next(alone)["low"].shape for _ in range(9)}
+    assert len(shapes) > 1 and max(shapes) <= (8, longest)
+    mixed = make(smoke_config).training(seed=0)
+    shared = make(smoke_config, length_multiple=2, processes=2).training(seed=0)
+    for _ in range(9):
+        assert same(rows_of(next(mixed), 0, 2), next(shared))
+    with pytest.raises(ValueError, match="number of processes was 2 and is 1"):
+        make(smoke_config, length_multiple=2).training(seed=0).set_state(shared.get_state())
+
+
+def test_a_position_is_none_in_a_data_set_that_was_made_anew(smoke_config, tmp_path):
+    noisier = dataclasses.replace(
+        smoke_config, corruption=dataclasses.replace(smoke_config.corruption, max_noise=0.3)
+    )
+    fewer = dataclasses.replace(smoke_config.generation, num_skeletons=20)
+    with Workers(0) as workers:
+        builder = Builder(config="smoke", data_dir=str(tmp_path))
+        write_dataset(builder, fewer, workers)
+    for other in (noisier, smoke_config):
+        changes = {} if other is noisier else {"data_dir": str(tmp_path)}
+        position = make(smoke_config).training(seed=3).get_state()
+        with pytest.raises(ValueError, match="contents, corruption and model was"):
+            make(other, **changes).training(seed=3).set_state(position)
+
+
+def test_behind_samples_of_other_batches_there_are_others(smoke_config):
+    """Weights that have seen batches of 8 go on with batches of 16: none is seen again."""
+
+    def of(batch_size, first):
+        batches = make(smoke_config, "online:", batch_size=batch_size).training(3, first)
+        return {
+            pair.tobytes()
+            for batch in itertools.islice(batches, 8)
+            for pair in np.concatenate([batch["low"], batch["fraction"]], axis=-1)
+            if np.any(pair[len(pair) // 2 :] > 0)  # A constant between the points of the grid.
+        }
+
+    assert len(of(8, 0)) > 10
+    assert not of(8, 0) & of(16, 0)
 
 
 @pytest.mark.parametrize(

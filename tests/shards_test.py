@@ -21,6 +21,7 @@ from nsode_jax.data.bank import SkeletonBank
 from nsode_jax.data.generate import skeleton_records
 from nsode_jax.data.records import features_to_record, open_split
 from nsode_jax.data.shards import SPLITS, write_dataset
+from nsode_jax.expressions.coupled import SystemConfig
 from nsode_jax.system.workers import Workers
 
 ROOT = Path(__file__).parent.parent
@@ -206,16 +207,31 @@ def test_two_runs_at_once_are_refused(tmp_path):
         write(tmp_path)
 
 
-def test_a_rerun_after_an_upgrade_is_refused_only_half_way(dataset, tmp_path):
+@pytest.mark.parametrize("finished", [True, False])
+@pytest.mark.parametrize("lost", ["", "skeletons.gz", "nsode-train.array_record-00001-of-*"])
+def test_what_is_lost_is_not_made_anew_by_other_versions(dataset, tmp_path, finished, lost):
     shutil.copytree(dataset[0].parents[1], tmp_path / "nsode")
     folder = tmp_path / "nsode" / "smoke" / dataset[0].name
     content = json.loads((folder / "config.json").read_text())
     content["versions"]["sympy"] = "0.1"
     (folder / "config.json").write_text(json.dumps(content))
-    unfinished = folder.rename(folder.with_name(f"{folder.name}.unfinished"))
-    (unfinished / "dataset_info.json").unlink()
-    with pytest.raises(ValueError, match="versions.sympy was '0.1' and is"):
+    if not finished:
+        (folder / "dataset_info.json").unlink()
+        folder.rename(folder.with_name(f"{folder.name}.unfinished"))
+    for path in tmp_path.rglob(lost) if lost else ():
+        path.unlink()
+    if lost:
+        with pytest.raises(ValueError, match="versions.sympy was '0.1' and is"):
+            write(tmp_path)
+    else:  # It is still said what its shards were made by.
         write(tmp_path)
+        assert json.loads((folder / "config.json").read_text()) == content
+
+
+def test_a_builder_of_other_quantities_is_refused(tmp_path):
+    two = dataclasses.replace(CONFIG, system=SystemConfig(num_states=2))
+    with pytest.raises(ValueError, match="stores other quantities"), Workers(0) as workers:
+        write_dataset(Builder(config="smoke", data_dir=str(tmp_path)), two, workers)
 
 
 def test_too_little_room_is_said_before_any_work(tmp_path):

@@ -98,7 +98,8 @@ def test_the_average_follows_the_weights():
     for a, b in zip(*map(jax.tree.leaves, (one.average, expected)), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-6)
     assert one.inference_params is one.average
-    assert init_state(MODEL, PLAIN).inference_params is not None
+    plain = init_state(MODEL, PLAIN)
+    assert plain.inference_params is plain.params
 
 
 def test_a_wish_reaches_the_metrics():

@@ -67,23 +67,29 @@ class Builder(tfds.core.GeneratorBasedBuilder):
     BUILDER_CONFIGS = [_config(name) for name in CONFIG_NAMES]
 
     def __init__(
-        self, *, processes: int | None = None, progress: CountedProgress = uncounted, **kwargs
+        self,
+        *,
+        generation: GenerationConfig | None = None,
+        processes: int | None = None,
+        progress: CountedProgress = uncounted,
+        **kwargs,
     ):
         """
         Args:
+          generation: what to generate, in place of what the config of that name says.
           processes: worker processes; all cores by default.
           progress: called with the stage, the amount done and the total.
           **kwargs: of `tfds.core.GeneratorBasedBuilder`.
         """
         kwargs.setdefault("file_format", "array_record")
-        super().__init__(**kwargs)
-        self._processes, self._progress = processes, progress
+        self._own, self._processes, self._progress = generation, processes, progress
+        super().__init__(**kwargs)  # Asks for the features.
 
     @property
     def _generation(self) -> GenerationConfig:
         config = self.builder_config
         assert isinstance(config, NsodeConfig)
-        return config.generation
+        return self._own or config.generation
 
     def _info(self) -> tfds.core.DatasetInfo:
         return self.dataset_info_from_configs(

@@ -195,7 +195,10 @@ class _Drawer:
 
     def chunk(self, number: int) -> list[Example]:
         config = self._config
-        rng = stream(config.seed, "online", config.split, config.process, number)
+        # Of each batch size a stream of its own: what follows the samples seen so far, in batches
+        # of another size, is none of them.
+        label = "online", config.split, config.batch_size, config.process, number
+        rng = stream(config.seed, *label)
         size = config.batch_size * _BATCHES_PER_CHUNK
         examples: list[Example] = []
         dropped: collections.Counter[str] = collections.Counter()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -50,8 +51,17 @@ def record_to_features(record: Record, system: SystemConfig = SCALAR) -> dict[st
 
 
 def features_to_record(features: dict[str, Any], system: SystemConfig = SCALAR) -> Record:
-    """The inverse of `record_to_features`, for what TFDS reads back."""
+    """The inverse of `record_to_features`, for what TFDS reads back.
+
+    Raises:
+      ValueError: if it was stored as of another number of quantities.
+    """
     skeleton, y = _skeleton(features["skeleton"], system), np.asarray(features["y"], np.float64)
+    if y.shape[1:] != ((system.num_states,) if system.num_states > 1 else ()):
+        raise ValueError(
+            f"the data set holds y of shape {y.shape}, which is not that of "
+            f"generation.system.num_states {system.num_states}: generate it anew"
+        )
     if y.ndim == 2:
         states = len(skeleton.parts)
         y = y[:, 0] if states == 1 else y[:, :states]
@@ -99,6 +109,28 @@ def open_split(name: str, split: str, data_dir: str):
       FileNotFoundError: if the data set has not been built there.
       ValueError: if the split is empty.
     """
+    builder = tfds.builder_from_directory(_folder(name, data_dir))
+    if not builder.info.splits[split].num_examples:
+        raise ValueError(f"the split {split} of {name} in {data_dir} is empty")
+    as_data_source: Any = builder.as_data_source  # Its decorators hide what it takes.
+    return as_data_source(split)
+
+
+def contents_of(name: str, data_dir: str) -> str:
+    """A checksum that data sets of other records do not share: of how they were generated and
+    of the sizes of their shards.
+
+    Raises:
+      FileNotFoundError: if the data set has not been built there.
+    """
+    folder = _folder(name, data_dir)
+    described = [folder / "dataset_info.json", folder / "config.json"]  # TFDS has the first only.
+    texts = [path.read_bytes() for path in described if path.exists()]
+    return hashlib.sha256(b"".join(texts)).hexdigest()
+
+
+def _folder(name: str, data_dir: str) -> Path:
+    """That of the newest version of a data set."""
     built = [
         path
         for path in Path(data_dir, name).glob("*/dataset_info.json")
@@ -110,9 +142,4 @@ def open_split(name: str, split: str, data_dir: str):
             f"python -m nsode_jax.generate --config {name.split('/')[-1]} "
             f"--data_dir {data_dir}"
         )
-    newest = max(built, key=lambda path: tfds.core.Version(path.parent.name))
-    builder = tfds.builder_from_directory(newest.parent)
-    if not builder.info.splits[split].num_examples:
-        raise ValueError(f"the split {split} of {name} in {data_dir} is empty")
-    as_data_source: Any = builder.as_data_source  # Its decorators hide what it takes.
-    return as_data_source(split)
+    return max(built, key=lambda path: tfds.core.Version(path.parent.name)).parent

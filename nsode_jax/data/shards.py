@@ -31,7 +31,7 @@ from pathlib import Path
 from nsode_jax.data.bank import SkeletonBank
 from nsode_jax.data.generate import GenerationConfig, settings, skeleton_records
 from nsode_jax.data.progress import CountedProgress, uncounted
-from nsode_jax.data.records import serializer
+from nsode_jax.data.records import features, serializer
 from nsode_jax.data.statistics import Statistics
 from nsode_jax.system.extras import extra
 from nsode_jax.system.files import write_atomically
@@ -81,10 +81,13 @@ def write_dataset(
       Statistics of the whole data set, and the names of the shards written now.
 
     Raises:
-      ValueError: if the folder holds a data set of other settings.
+      ValueError: if the folder holds a data set of other settings, the builder is of other
+        quantities, or shards are damaged that other versions of the libraries have written.
       OSError: if the folder cannot be written, is in use by another run, or has
         too little room.
     """
+    if repr(builder.info.features) != repr(features(config.system)):
+        raise ValueError("the builder stores other quantities than generation.system has")
     final = Path(builder.data_path)
     unfinished = final.with_name(final.name + ".unfinished")
     final.parent.mkdir(parents=True, exist_ok=True)
@@ -96,14 +99,17 @@ def write_dataset(
         (folder / "shards").mkdir(parents=True, exist_ok=True)
         for leftover in folder.rglob("*.partial"):
             leftover.unlink(missing_ok=True)
-        described = {**settings(config), "versions": _versions()}
-        write_atomically(folder / "config.json", json.dumps(described, indent=1).encode())
+        if not (folder / "config.json").exists():  # Else it is the same, or versions are to stay.
+            described = {**settings(config), "versions": _versions()}
+            write_atomically(folder / "config.json", json.dumps(described, indent=1).encode())
 
         bank = _bank(folder, config, workers, progress)
         tasks = {split: _plan(folder, builder.name, split, bank, config) for split in SPLITS}
         all_tasks = [task for split in SPLITS for task in tasks[split]]
         _remove_others(folder, builder.name, all_tasks)
         missing = _missing(all_tasks, workers, progress)
+        if missing:
+            _refuse_other_versions(folder / "config.json")
         for done, _ in enumerate(workers.map(_write_shard, missing), 1):
             progress("shards", done, len(missing))
 
@@ -152,11 +158,20 @@ def _refuse_other_settings(path: Path, config: GenerationConfig) -> None:
         sections = [("", before, now)] + [
             (f"{name}.", before[name], now[name]) for name in ("prior", "solver")
         ]
-        versions = before["versions"]
+        before["versions"].items()
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is damaged; delete {path.parent} to start anew") from error
-    if not (path.parent / "dataset_info.json").exists():  # Half of each would be mixed.
-        sections.append(("versions.", versions, _versions()))
+    _refuse(path.parent, sections)
+
+
+def _refuse_other_versions(path: Path) -> None:
+    """Before shards are written: half of each version would be mixed."""
+    before = json.loads(path.read_text(encoding="utf-8"))["versions"]
+    _refuse(path.parent, [("versions.", before, _versions())])
+
+
+def _refuse(folder: Path, sections: list[tuple[str, dict, dict]]) -> None:
+    """Refuses to go on where settings were (name of the section, before, now) others."""
     changed = [
         f"{section}{name} was {old.get(name)!r} and is {new.get(name)!r}"
         for section, old, new in sections
@@ -165,7 +180,7 @@ def _refuse_other_settings(path: Path, config: GenerationConfig) -> None:
     ]
     if changed:
         raise ValueError(
-            f"{path.parent} was begun with other settings ({'; '.join(changed)}); "
+            f"{folder} was begun with other settings ({'; '.join(changed)}); "
             "delete it or choose another --data_dir"
         )
 
@@ -189,6 +204,7 @@ def _bank(
     path = folder / "skeletons.gz"
     with contextlib.suppress(FileNotFoundError, ValueError):  # A damaged one is drawn again.
         return SkeletonBank.load(path)
+    _refuse_other_versions(folder / "config.json")
     bank = SkeletonBank.draw(config, workers, folder=folder / "drawing", progress=progress)
     bank.save(path)
     return bank

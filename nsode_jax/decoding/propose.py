@@ -221,8 +221,9 @@ class Proposer:
         words, mask, _ = self._encoded([(trajectory.t, trajectory.y)])
         read = _read(self.model, table, self.params, words, mask, *inputs)
         mass, is_top, lows, fractions = (np.asarray(part)[0, :length] for part in read)
-        # Of the two tokens of a constant the nearer one; they are of one mode.
-        chosen = low[:length] + (fraction[:length] > 0.5)
+        # Where the two tokens of a constant are of two modes, that which is likelier.
+        pair = np.stack([low[:length], low[:length] + (fraction[:length] > 0.0)], axis=-1)
+        log_probabilities = np.max(np.take_along_axis(mass, pair, axis=-1), axis=-1)
         found = []
         for place, (log_probability, tops) in enumerate(zip(mass, is_top)):
             likeliest = [i for i in np.argsort(-log_probability) if tops[i]][:most]
@@ -234,7 +235,7 @@ class Proposer:
                 for i in likeliest
             )
             token = self._named(low[place], fraction[place])
-            probability = float(np.exp(log_probability[chosen[place]]))
+            probability = float(np.exp(log_probabilities[place]))
             found.append(NextToken(token, probability, others))
         return found
 

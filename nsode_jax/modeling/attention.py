@@ -52,7 +52,7 @@ def attention_by_head(
         # [batch, length, heads, head] --> [batch*heads, length, head]
         return jnp.swapaxes(x, 1, 2).reshape(batch * heads, *x.shape[1::2])
 
-    bias = jnp.where(mask[:, 0], 0.0, jnp.finfo(query.dtype).min).astype(query.dtype)
+    bias = jnp.where(mask[:, 0], 0.0, jnp.finfo(jnp.float32).min)
     # [#batch, #queries, keys] --> [batch*heads, #queries, keys]
     bias = jnp.repeat(jnp.broadcast_to(bias, (batch, *bias.shape[1:])), heads, axis=0)
     attended = _attend(by_head(query * head**-0.5), by_head(keys), by_head(values), bias)
@@ -72,29 +72,35 @@ def _attend(
 def _attend_forward(query, keys, values, bias):
     def row(of):
         query, keys, values, bias = of
-        scores = query @ keys.T + bias
+        scores = _product(query, keys.T) + bias
         largest = jnp.max(scores, axis=-1, keepdims=True)
         weights = jnp.exp(scores - largest)
         total = jnp.sum(weights, axis=-1, keepdims=True)
-        return (weights @ values) / total, largest + jnp.log(total)
+        attended = _product(weights.astype(values.dtype), values) / total
+        return attended, largest + jnp.log(total)
 
     attended, log_total = jax.lax.map(row, (query, keys, values, bias))
-    return attended, (query, keys, values, bias, attended, log_total)
+    return attended.astype(query.dtype), (query, keys, values, bias, attended, log_total)
 
 
 def _attend_backward(kept, gradient):
     def row(of):
         query, keys, values, bias, attended, log_total, gradient = of
-        weights = jnp.exp(query @ keys.T + bias - log_total)
-        of_weights = gradient @ values.T - jnp.sum(gradient * attended, axis=-1, keepdims=True)
-        of_scores = weights * of_weights
-        return of_scores @ keys, of_scores.T @ query, weights.T @ gradient
+        weights = jnp.exp(_product(query, keys.T) + bias - log_total)
+        share = jnp.vecdot(gradient, attended, preferred_element_type=jnp.float32)[:, None]
+        of_scores = (weights * (_product(gradient, values.T) - share)).astype(query.dtype)
+        return of_scores @ keys, of_scores.T @ query, weights.astype(query.dtype).T @ gradient
 
     gradients = jax.lax.map(row, (*kept, gradient))
     return (*gradients, jnp.zeros_like(kept[3]))  # The mask has no gradient.
 
 
 _attend.defvjp(_attend_forward, _attend_backward)
+
+
+def _product(a: Float[Array, "... n k"], b: Float[Array, "... k m"]) -> Float[Array, "... n m"]:
+    """Summed in float32, whatever the factors are."""
+    return jnp.matmul(a, b, preferred_element_type=jnp.float32)
 
 
 def cached_attention(

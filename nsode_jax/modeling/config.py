@@ -25,7 +25,8 @@ class ModelConfig:
       derivative_channel: also read the bits of a finite-difference dy/dt.
       vocabulary_size: tokens of the decoder.
       num_states: most quantities that the encoder reads.
-      dtype: of activations, `float32` or `bfloat16`; parameters are float32.
+      dtype: of products and of what the layers hand on, `float32` or `bfloat16`. Parameters,
+        logits and, before their normalization, the sums of a `pre` model are float32.
       remat: compute the activations of a block again for its gradient instead of
         keeping them: less memory, about a third more time, the same result.
     """

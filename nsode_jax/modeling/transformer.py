@@ -55,7 +55,8 @@ class Transformer(nnx.Module):
         self.decoder_positions = embed(config.max_length)
         self.decoder = nnx.List([Block(config, rngs, decoder=True) for _ in range(config.layers)])
         self.decoder_norm = norm()
-        self.output = Linear(config.width, config.vocabulary_size, dtype=config.dtype, rngs=rngs)
+        # Bits that a small type would cut off are fractions of constants.
+        self.output = Linear(config.width, config.vocabulary_size, dtype=jnp.float32, rngs=rngs)
 
     def encode(
         self, words: UInt32[Array, "batch points channels 2"], mask: Bool[Array, "batch points"]
@@ -100,7 +101,7 @@ class Transformer(nnx.Module):
         causal = jnp.tril(jnp.ones((length, length), bool))[None, None]
         for block, kv in zip(self.decoder, keys_values, strict=True):
             x = self._run(block)(x, causal, kv, patch_mask[:, None, None, :])
-        return self.output(self._final_norm(self.decoder_norm, x)).astype(jnp.float32)
+        return self.output(self._final_norm(self.decoder_norm, x))
 
     def step(
         self,
@@ -134,8 +135,7 @@ class Transformer(nnx.Module):
                 x, layer_cache, source, position, kv, patch_mask[:, None, None, :]
             )
             new_cache.append(layer_cache)
-        logits = self.output(self._final_norm(self.decoder_norm, x))
-        return logits.astype(jnp.float32), tuple(new_cache)
+        return self.output(self._final_norm(self.decoder_norm, x)), tuple(new_cache)
 
     def _soft_embed(
         self, low: Int[Array, "*lead"], fraction: Float[Array, "*lead"]

@@ -25,8 +25,9 @@ class TrainingConfig:
       accumulate: parts in which a device works through its share of a batch, one
         after the other, to save memory; the step is the same.
       length_multiple: batches are made of targets of like length and cut to a multiple
-        of so many positions, each a shape that is compiled once; 0, or more than one
-        process, pads all targets to the model's `max_length`.
+        of so many positions, each a shape that is compiled once. As the loss is the mean
+        over the tokens of a batch, those of short targets then count for more. With 0, or
+        more than one process, batches are mixed and padded to the model's `max_length`.
       optimizer: `adamw`, or `muon`: that for the matrices of the blocks and of the patch
         projection, AdamW for the rest.
       learning_rate: its peak, reached after the warm-up.

@@ -5,6 +5,7 @@ several processes each reads its share of every batch:
 
 - of a stored data set all processes go through one random order, and each reads
   every n-th row, so the batch of a step is the same for any number of processes;
+  but one alone can make batches of like length of them (`length_multiple`);
 - from a bank each process draws a stream of its own, since drawing takes too long to
   draw what others need. Runs on another number of processes see other examples.
 
@@ -13,6 +14,7 @@ Either way the position is the same in every process.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
@@ -86,11 +88,12 @@ class Inputs:
         else:
             batches = iter(self._stored("train", seed, repeat=True))
             batches.set_state({"next_index": first})
-        if config.length_multiple:
-            # Several processes must take steps of one shape: the longest.
-            alone = self._processes == 1
-            multiple = config.length_multiple if alone else self._config.model.max_length
-            batches = LikeLength(batches, multiple)
+            data["contents, corruption and model"] = self._stored_fingerprint()
+            if config.length_multiple:
+                data["number of processes"] = self._processes
+        # Several processes must take steps of one shape, and each sees its own share only.
+        if config.length_multiple and self._processes == 1:
+            batches = LikeLength(batches, config.length_multiple)
         return Stream(batches, data)
 
     def validation(self, seed: int, batches: int) -> Iterator[Example]:
@@ -134,6 +137,15 @@ class Inputs:
             seed,
             self._process,
         )
+
+    def _stored_fingerprint(self) -> str:
+        """Of all that decides the examples of a stored data set, but for order and batch size."""
+        from nsode_jax.data.records import contents_of
+
+        config, training = self._config, self._config.training
+        contents = contents_of(training.dataset, str(Path(training.data_dir).expanduser()))
+        everything = f"{contents} {config.corruption} {config.model.example_format}"
+        return hashlib.sha256(everything.encode()).hexdigest()[:16]
 
     def _stored(self, split: str, seed: int, repeat: bool):
         # Imported late: drawing from a bank needs neither TFDS nor Grain.

@@ -131,6 +131,9 @@ class _Loop:
     def to_its_end(self) -> Stop:
         run, config = self.run, self.run.config.training
         stop, unread = self._finished(), None
+        if stop is Stop.DONE and config.validation_batches and run.record.validated < run.step:
+            # A signal in the last step left no time for that.
+            return self._pause(stop, validates=False, saves=False)
         while not stop:
             last, unread = unread, self._dispatch(unread)
             # Metrics are read when the next step has been dispatched, so that reading
@@ -190,6 +193,7 @@ class _Loop:
             some = self.inputs.validation(config.seed, config.validation_batches)
             run.record.validation = validate(self.validation_step, run.state.inference_params, some)
             best = run.record.best.update(run.step, run.record.validation["loss"])
+            run.record.validated = run.step
             self.monitor.validated(run.step, run.record.validation)
             stop = stop or self._finished()
         if stop or best or saves:

@@ -35,17 +35,20 @@ class RunRecord:
     Attributes:
       best: the lowest validation loss.
       validation: metrics of the latest validation.
+      validated: the step of the latest validation.
       samples_before: samples seen by the weights that the run started from.
     """
 
     best: BestValidation = dataclasses.field(default_factory=BestValidation)
     validation: dict[str, float] = dataclasses.field(default_factory=dict)
+    validated: int = 0
     samples_before: int = 0
 
     @classmethod
     def of(cls, saved: Mapping[str, Any]) -> RunRecord:
         """The record in what a checkpoint keeps beside the arrays."""
-        return cls(BestValidation(**saved["best"]), saved["validation"], saved["samples_before"])
+        best = BestValidation(**saved["best"])
+        return cls(best, saved["validation"], saved.get("validated", 0), saved["samples_before"])
 
 
 @dataclasses.dataclass
