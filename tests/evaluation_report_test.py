@@ -517,3 +517,45 @@ def test_the_committed_report_is_that_of_the_committed_results(tmp_path):
         "intervals.jsonl",
     }  # fmt: skip
     assert {path.name for path in committed.iterdir()} == {*written, *beside}
+
+
+ROWS_IN_PROSE = {
+    "**ours, the first law**": ("nsode+refine", 1),
+    "ours, any of the candidates": ("nsode+refine", None),
+    "network alone, any of 1536 beams": ("nsode", None),
+    "the same, decoded as in the paper": ("nsode-paper", None),
+    "SINDy, the first": ("sindy", 1),
+    "SINDy, any": ("sindy", None),
+    "Operon, the first": ("operon", 1),
+    "Operon, any": ("operon", None),
+    "gplearn, any of 200": ("gplearn", None),
+}
+
+
+def test_the_table_of_clean_sets_in_prose_is_that_of_the_committed_results():
+    docs = Path(__file__).parent.parent / "docs"
+    text = (docs / "results.md").read_text("utf-8")
+    runs = {(run.method, run.data): run for run in read_runs(docs / "evaluation" / "results")}
+    lines = text[text.index("| skeleton / allclose, % |") :].split("\n\n")[0].splitlines()
+    table = {cells[0]: cells[1:] for cells in map(cells_of, lines)}
+    sets = [title.split(" (")[0] for title in table["skeleton / allclose, %"]]
+    for title, (method, within) in ROWS_IN_PROSE.items():
+        for name, cell in zip(sets, table[title], strict=True):
+            run = runs.get((method, Data(name)))
+            assert (cell == "-") == (run is None), (title, name)
+            if run is not None:
+                assert cell == in_prose(run, within), (title, name)
+
+
+def cells_of(line):
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def in_prose(run, within):
+    """Such as `16.7 / 33.3`, or `15.0 / 40.0 of 20` where these are not all."""
+    shares = []
+    for metric in ("skeleton", "allclose"):
+        ranks = [result.ranks[metric] for result in run.results]
+        hits = sum(rank is not None and (within is None or rank <= within) for rank in ranks)
+        shares.append(f"{100 * hits / len(ranks):.1f}")
+    return " / ".join(shares) + (f" of {len(run.results)}" if run.interrupted else "")
