@@ -301,6 +301,7 @@ def test_a_series_that_rises_and_falls_is_noted():
     found = _quick(t, np.sin(t) + 2, sources=_with(_Proposer(["1 - y", "cos(y)"])))
     assert any("rise and fall" in note for note in found.notes)
     assert any("do not trust" in note for note in found.notes)
+    assert sum(candidate.probability for candidate in found.candidates) == pytest.approx(0.05)
 
 
 def test_noise_alone_is_not_rising_and_falling(yeast):

@@ -340,6 +340,8 @@ def test_names_are_cut_and_units_are_not():
     assert shown.startswith("the day on w") and shown.endswith("… [days since 2020-03-01]")
     assert len(shown) <= 40 and as_label(name) == f"{name[:39]}…"
     assert as_label("mass [g]") == "mass [g]"
+    dated = "Timestamp [minutes since 2024-03-01 08:00]"  # A short name with a long unit.
+    assert as_label(dated) == dated
 
 
 def test_labels_of_series_keep_their_ends_and_their_panels():

@@ -31,6 +31,7 @@ from nsode_jax.fitting.progress import Progress, silent
 from nsode_jax.fitting.trajectory_fitting import autocorrelation_of
 from nsode_jax.observed.dataset import Dataset
 from nsode_jax.observed.noise_scale import expected_noise
+from nsode_jax.observed.turning import NO_LAW, most_probably_none
 from nsode_jax.reporting.form_discovery import FormDiscovery
 from nsode_jax.residuals.goodness import ChiSquared
 from nsode_jax.results.own_constants import FormCandidate
@@ -253,6 +254,8 @@ def _shares(found: Sequence[Found], given: Sequence[Dataset]) -> list[float]:
     if not np.isfinite(best).any():
         return posterior_probabilities([one.score for one in found])
     unseen = unseen_probability(float(np.median(best)), _alike(found, given))
+    if most_probably_none(trajectory for data in given for trajectory in data):
+        unseen = NO_LAW
     return posterior_probabilities([one.score for one in found], unseen)
 
 

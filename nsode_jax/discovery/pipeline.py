@@ -23,12 +23,14 @@ from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import Fit
 from nsode_jax.fitting.progress import Progress, silent
-from nsode_jax.fitting.trajectory_fitting import covariance, linearized
+from nsode_jax.fitting.trajectory_fitting import covariance, linearized, residuals_of
 from nsode_jax.observed.dataset import Dataset
 from nsode_jax.observed.frame import Frame
+from nsode_jax.observed.turning import NO_LAW, most_probably_none
 from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.residuals.goodness import freedom_of, goodness_of_fit, lack_of_fit
 from nsode_jax.residuals.holdout import held_out_error
+from nsode_jax.residuals.pattern import pattern_of
 from nsode_jax.results.diagnostics import diagnose
 from nsode_jax.results.result import Candidate
 from nsode_jax.search.effort import EFFORTS, SOURCES, Effort
@@ -41,6 +43,7 @@ from nsode_jax.selection.belief import NamedLaws, believing, own_laws
 from nsode_jax.selection.catalogue import NamedLaw
 from nsode_jax.selection.score import (
     DECIDING,
+    SYSTEMATIC,
     independent_share,
     posterior_probabilities,
     unseen_probability,
@@ -230,6 +233,16 @@ def _of_replicates(fit: Fit, data: Dataset, trajectories: Sequence[Trajectory]) 
     return math.nan if found is None else found.probability
 
 
+def _leave_patterns(fits: Sequence[Fit], data: Dataset) -> bool:
+    """Whether even the best laws leave residuals that are alike from one to the next."""
+    return all(
+        not fit.diverged
+        and fit.residual_rms > SYSTEMATIC * data.spread
+        and pattern_of(residuals_of(data, fit)).is_systematic
+        for fit in fits
+    )
+
+
 def _candidates(
     ranked: Ranked,
     data: Dataset,
@@ -251,8 +264,10 @@ def _candidates(
         ]
     best = [fit for fit, _ in ranked[:DECIDING]]
     refuted = max(filter(math.isfinite, goodness[: len(best)]), default=1.0) < _REFUTED
-    contradicted = refuted or independent_share(best, data) < 1.0
+    contradicted = refuted or independent_share(best, data) < 1.0 or _leave_patterns(best, data)
     unseen = unseen_probability(best[0].residual_rms / data.spread, contradicted)
+    if most_probably_none(trajectories):
+        unseen = NO_LAW
     estimated = data.sigma is None or factors is not None
     shares = posterior_probabilities([score for _, score in ranked], unseen)
     return tuple(

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from nsode_jax.discovery.measurement_errors import errors_of_series, on_one_scale
 from nsode_jax.dynamics.trajectory import MIN_POINTS, Trajectory, clean
 from nsode_jax.dynamics.vectors import TrajectoryError, count, times_alike
+from nsode_jax.observed.turning import rises_and_falls
 
 MAX_POINTS = 1200
 """Longer series are reduced to so many points before fitting."""
@@ -171,16 +171,7 @@ def thin(
 
 def _warnings(trajectory: Trajectory) -> list[str]:
     """A word where no law dy/dt = f(y) can explain the data: they rise and fall."""
-    t, y = trajectory.t, trajectory.y
-    # Noise: how far each point lies from the line through its neighbours.
-    share = (t[1:-1] - t[:-2]) / (t[2:] - t[:-2])
-    deviation = y[1:-1] - (1 - share) * y[:-2] - share * y[2:]
-    noise = float(np.sqrt(np.mean(deviation**2 / (1 + share**2 + (1 - share) ** 2))))
-    best = min(
-        float(np.sqrt(np.mean((isotonic_regression(y, increasing=up).x - y) ** 2)))
-        for up in (True, False)
-    )
-    if best > 0.1 * y.std() and best > 2 * noise:
+    if rises_and_falls(trajectory):
         return [
             "The values rise and fall by more than noise, but every solution of dy/dt = f(y) only "
             "rises or only falls: no such law can explain this series. Try laws of second order "

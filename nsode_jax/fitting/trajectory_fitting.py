@@ -160,8 +160,13 @@ def linearized(data: Dataset, fit: Fit) -> Linearized | None:
 
 def autocorrelation_of(data: Dataset, fit: Fit) -> float:
     """Of neighbouring residuals of a fit, within their series; 0 if there are none."""
+    return autocorrelation(residuals_of(data, fit))
+
+
+def residuals_of(data: Dataset, fit: Fit) -> list[Float[np.ndarray, " time"]]:
+    """Weighted residuals of a fit, by series."""
     problem = Problem.of(data, fit.expression)
-    return autocorrelation(data.split(problem.residual(problem.start(fit.y0s))))
+    return data.split(problem.residual(problem.start(fit.y0s)))
 
 
 def _free(expression: Expression) -> Bool[np.ndarray, " constants"]:

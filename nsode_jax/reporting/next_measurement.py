@@ -128,11 +128,21 @@ def next_measurement(result: Result) -> NextMeasurement | None:
     )
 
 
-def draw_next(axes: Axes, advice: NextMeasurement, last: float, time_name: str) -> None:
-    """Draws how much the laws that matter differ over time; `last` is the last observation."""
+def draw_next(
+    axes: Axes, advice: NextMeasurement, last: float, time_name: str, of: str = ""
+) -> None:
+    """Draws how much the laws that matter differ over time.
+
+    Args:
+      axes: where to.
+      advice: what is drawn.
+      last: time of the last observation.
+      time_name: of the axis.
+      of: what the last observation is one of.
+    """
     axes.plot(advice.times, advice.differences, color="#0072b2")
     axes.plot(advice.time, advice.difference, "o", color="#d55e00", label="tells most")
-    axes.axvline(last, color="0.6", ls=":", label="last observation")
+    axes.axvline(last, color="0.6", ls=":", label=f"last observation{of}")
     axes.axhline(1.0, color="0.6", ls="--", lw=1, label="the noise")
     axes.set_ylim(0.0, None)
     axes.set_xlabel(time_name, parse_math=False)

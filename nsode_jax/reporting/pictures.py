@@ -25,7 +25,7 @@ from nsode_jax.results.analysis import limits
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart.
 DATA, BEST, OTHERS, FIXED = "#4d4d4d", "#0072B2", ("#E69F00", "#CC79A7"), "#D55E00"
-MARKERS = "os^DvP"  # Of several series, in turn.
+MARKERS = "osDPXp"  # Of several series, in turn; triangles are limits.
 MOST_POINTS = 500  # More markers than this are a blot.
 TIMES = 801  # At so many a solution is drawn.
 STEPS = (1, 2, 2.5, 5, 10)  # Between ticks.
@@ -124,7 +124,8 @@ def as_label(name: str, most: int = 40) -> str:
     if len(name) > most:
         unit = re.search(r"\s*[\[(][^\[(]*[])]$", name)
         end = unit[0] if unit and len(unit[0]) <= most else ""
-        name = f"{name[: max(_LEAST_OF_A_NAME, most - 1 - len(end))]}…{end}"
+        first, least = name.removesuffix(end), max(_LEAST_OF_A_NAME, most - 1 - len(end))
+        name = f"{first[:least]}…{end}" if len(first) > least else name
     return name.replace("$", r"\$")
 
 

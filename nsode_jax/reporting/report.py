@@ -212,10 +212,11 @@ def _next(result: Discovery, time: str) -> list[Picture]:
     if advice is None:
         return []
     last = float(result.trajectory.t[-1])
+    of = " of the first series" if len(result.trajectories) > 1 else ""
     return [
         Picture(
             "next.png",
-            png(lambda figure: draw_next(figure.subplots(), advice, last, time)),
+            png(lambda figure: draw_next(figure.subplots(), advice, last, time, of)),
             f"Differences between the predictions over {time}, in units of the noise.",
             str(advice)[:1].upper() + str(advice)[1:],
         )

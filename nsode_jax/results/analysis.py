@@ -12,13 +12,14 @@ from scipy.optimize import brentq
 
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.fitting.linearized import autocorrelation
 from nsode_jax.observed.dataset import Dataset
+from nsode_jax.residuals.pattern import pattern_of
+from nsode_jax.results.diagnostics import BAD_FIT
+from nsode_jax.results.formatting import probability_text
 from nsode_jax.results.result import Candidate, Result
 
 _MOST_SLOPES = 100
 _GRID = 801  # Values of y.
-_SIGNIFICANT = 2.58  # Standard deviations: one in a hundred by chance.
 _NEGLIGIBLE = 1e-5  # Residuals below this share of the data's spread are the solver's.
 
 
@@ -190,7 +191,7 @@ def residual_text(result: Result, candidate: Candidate | None = None) -> str:
 
 
 class Remark(NamedTuple):
-    """A sentence on the residuals, and whether it speaks against the law."""
+    """A sentence on the residuals, and whether it speaks against the law as no note does."""
 
     text: str
     warns: bool
@@ -202,8 +203,16 @@ def residual_remark(result: Result) -> Remark:
     Each counts by its precision, as in the fit: else the largest values would be all of it.
     """
     pairs = zip(residuals(result), result.trajectories, strict=True)
-    return remark_on(
+    remark = remark_on(
         [left * data.weights for left, data in pairs], Dataset(result.trajectories).spread
+    )
+    goodness = result.best.goodness_of_fit
+    if remark.warns or not goodness < BAD_FIT:
+        return remark
+    return Remark(
+        "From one time to the next the residuals look like independent noise, but errors of "
+        f"measurement do not account for them (probability {probability_text(goodness)}).",
+        False,
     )
 
 
@@ -219,35 +228,16 @@ def remark_on(series: Sequence[Float[np.ndarray, " _"]], spread: float) -> Remar
         return Remark("The best law has no solution over the observed times.", True)
     if np.sqrt(np.mean(np.concatenate(left) ** 2)) <= _NEGLIGIBLE * spread:
         return Remark("The residuals are so small that numerical errors may be all of them.", False)
-    changes, expected, deviation = _sign_changes(left)
-    correlation = autocorrelation(left)
-    pairs = sum(max(len(series) - 1, 0) for series in left)
+    pattern = pattern_of(left)
+    times = "time" if pattern.changes == 1 else "times"
     counted = (
-        f"they change sign {changes} time{'' if changes == 1 else 's'} where chance would give "
-        f"about {expected:.0f} (autocorrelation {correlation:.2f})"
+        f"they change sign {pattern.changes} {times} where chance would give about "
+        f"{pattern.expected:.0f} (autocorrelation {pattern.autocorrelation:.2f})"
     )
-    if deviation < -_SIGNIFICANT or correlation * math.sqrt(pairs) > _SIGNIFICANT:
+    if pattern.is_systematic:
         reason = "The law misses something systematic, or the noise is correlated."
-    elif deviation > _SIGNIFICANT:
+    elif pattern.alternates:
         reason = "Neighbouring points err in opposite directions."
     else:
         return Remark("The residuals show no pattern that independent noise would not.", False)
     return Remark(f"The residuals are not random: {counted}. {reason}", True)
-
-
-def _sign_changes(left: Sequence[Float[np.ndarray, " _"]]) -> tuple[int, float, float]:
-    """Sign changes of all series, how many to expect of noise, and by how many sigma they differ.
-
-    The runs test of Wald and Wolfowitz (1940).
-    """
-    changes, expected, variance = 0, 0.0, 0.0
-    for series in left:
-        positive = series[series != 0] > 0
-        n, ups = positive.size, int(positive.sum())
-        if n < 2:
-            continue
-        product = 2.0 * ups * (n - ups)
-        changes += int((positive[1:] != positive[:-1]).sum())
-        expected += product / n
-        variance += product * (product - n) / (n**2 * (n - 1))
-    return changes, expected, (changes - expected) / math.sqrt(variance) if variance > 0 else 0.0

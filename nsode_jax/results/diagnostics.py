@@ -30,7 +30,7 @@ _UNSEEN = 0.01  # Of the spread.
 _DIFFERENT = 0.01
 """Probability below which series are said to differ: so often, at most, of such that do not."""
 
-_BAD_FIT, _TOO_GOOD_FIT = 0.01, 0.99
+BAD_FIT, _TOO_GOOD_FIT = 0.01, 0.99
 """Probabilities by chi-squared that are worth a word."""
 
 
@@ -76,7 +76,7 @@ def poor_fit(r2: float, what: str, kind: str) -> str:
 def _goodness(best: Candidate, trajectories: Sequence[Trajectory]) -> tuple[str, ...]:
     """A word if the residuals of the best law are not what known errors of measurement give."""
     sigma, probability = trajectories[0].sigma, best.goodness_of_fit
-    if sigma is None or math.isnan(probability) or _BAD_FIT <= probability <= _TOO_GOOD_FIT:
+    if sigma is None or math.isnan(probability) or BAD_FIT <= probability <= _TOO_GOOD_FIT:
         return ()
     count = sum(map(len, trajectories))
     # What is known of a law is not fitted, and has no error.
@@ -129,7 +129,7 @@ def _replicates(
         f"measurement error is {found.scatter * data.spread:.2g} ({found.freedom} degrees of "
         "freedom)"
     )
-    if found.probability >= _BAD_FIT:
+    if found.probability >= BAD_FIT:
         return (f"{said}; it accounts for what the best law leaves.",)
     return (
         f"{said}; that does not account for what the best law misses in all of them alike (test "
