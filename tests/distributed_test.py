@@ -276,15 +276,18 @@ def test_who_waits_in_vain_for_the_others_says_so():
 # Whether two processes find the same folder under the names that they were given.
 SHARING = """
 import sys
+import numpy as np
 from pathlib import Path
 from nsode_jax.training import parallel
 address, number, *folders = sys.argv[1:]
 with parallel.joined_processes(address, 2, int(number)):
     print([parallel.is_shared(Path(folders[number])) for number in (0, int(number))])
+    weights = np.arange(6.0).reshape(2, 3).T
+    print([parallel.is_same((np.int64(5), weights + number)) for number in (0, 1e-9 * int(number))])
 """
 
 
-def test_processes_notice_that_they_do_not_share_a_folder(tmp_path):
+def test_processes_notice_that_they_do_not_share_a_folder_or_weights(tmp_path):
     folders = [tmp_path / "a", tmp_path / "b"]
     for folder in folders:
         folder.mkdir()
@@ -301,5 +304,5 @@ def test_processes_notice_that_they_do_not_share_a_folder(tmp_path):
         for number in (0, 1)
     ]
     outputs = [finish(process, 90) for process in processes]
-    assert all("[True, False]" in output for output in outputs), outputs
+    assert all(output.count("[True, False]") == 2 for output in outputs), outputs
     assert not any(list(folder.iterdir()) for folder in folders)

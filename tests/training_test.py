@@ -4,6 +4,7 @@ import dataclasses
 import json
 import multiprocessing
 import shutil
+import signal
 from pathlib import Path
 
 import jax
@@ -53,6 +54,26 @@ def copy_of_run(smoke_run, tmp_path: Path, step: int) -> Path:
         if folder.name.isdigit() and int(folder.name) > step:
             shutil.rmtree(folder)
     return workdir
+
+
+def test_a_signal_in_the_last_step_costs_no_validation(train, tmp_path, monkeypatch):
+    """It leaves no time for that, so the same command makes up for it."""
+    dispatch = loop._Loop._dispatch
+
+    def interrupted(self, unread):
+        if self.run.step == 2:
+            signal.raise_signal(signal.SIGTERM)
+        return dispatch(self, unread)
+
+    changes = {"steps": 3, "validate_every": 100, "save_every": 100}
+    with monkeypatch.context() as patch:
+        patch.setattr(loop._Loop, "_dispatch", interrupted)
+        assert not train(tmp_path, **changes)
+    assert not (tmp_path / "weights").exists()
+    validation = train(tmp_path, **changes)
+    assert validation["loss"] > 0
+    *_, card = load_pretrained(tmp_path / "weights")
+    assert card["samples_seen"] == 3 * CONFIG.training.batch_size
 
 
 def test_loss_falls_and_is_logged(smoke_run):

@@ -21,7 +21,7 @@ from nsode_jax.modeling.pretrained import export
 from nsode_jax.modeling.transformer import Model, Params
 from nsode_jax.training.config import Config, TrainingConfig
 from nsode_jax.training.inputs import Inputs
-from nsode_jax.training.parallel import is_shared, replicate, unreplicate
+from nsode_jax.training.parallel import is_same, is_shared, replicate, unreplicate
 from nsode_jax.training.run_config import changes, pretrained_params, write_config
 from nsode_jax.training.step import TrainState, init_state
 from nsode_jax.training.stream import Stream
@@ -90,7 +90,7 @@ class Run:
         From weights it goes on in the data behind the samples that they have seen.
 
         Raises:
-          ValueError: if the processes do not share the workdir.
+          ValueError: if the processes do not share the workdir, or do not begin alike.
         """
         if not is_shared(workdir):
             raise ValueError(
@@ -98,6 +98,11 @@ class Run:
                 "a disk that all of them reach"
             )
         begun = _begin(checkpoints, config, model, inputs, workdir)
+        if not is_same((np.int64(begun.step), begun.state)):
+            raise ValueError(
+                "the processes found different checkpoints or weights to begin from, as those of "
+                "a run that is going on may be; start all of them again"
+            )
         if jax.process_index() == 0:
             write_config(workdir, config)
         state = replicate(begun.state)
