@@ -46,6 +46,12 @@ def test_velocities_are_initial_values_too():
     t = np.linspace(0.0, 3.0, 20)
     expected = np.stack([np.sin(2 * t), 2 * np.cos(2 * t)], axis=1)
     assert_allclose(oscillator.predict(t, [0.0, 2.0]), expected, atol=1e-7)
+    assert_allclose(oscillator.predict(t, {"v": 2.0, "y": 0.0}), expected, atol=1e-7)
+    for wrong in ({"y": 0.0}, {"y": 0.0, "w": 2.0}, {"y": 0.0, "v": "fast"}, 1.0):
+        with pytest.raises(ValueError, match="y0 needs 2 values: y, v"):
+            oscillator.predict(t, wrong)
+    decay = candidate_of(System(("y",), explicit_time=True), "-y")
+    assert_allclose(decay.predict(t, 2.0)[:, 0], 2 * np.exp(-t), atol=1e-7)
     with pytest.raises(ValueError, match="y0 needs 2 values: y, v"):
         oscillator.predict(t, [0.0])
 

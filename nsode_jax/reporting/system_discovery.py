@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -31,7 +31,7 @@ class SystemDiscovery(SystemResult):
     def predict(
         self,
         t: Float[np.ndarray, " time"] | Sequence[float],
-        y0: Sequence[float] | None = None,
+        y0: Sequence[float] | Mapping[str, float] | float | None = None,
         *,
         inputs: Float[np.ndarray, "time inputs"]
         | Float[np.ndarray, " time"]

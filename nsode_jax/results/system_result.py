@@ -6,8 +6,8 @@ import dataclasses
 import functools
 import math
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
@@ -179,7 +179,7 @@ class SystemCandidate:
     def predict(
         self,
         t: Float[np.ndarray, " time"] | Sequence[float],
-        y0: Float[np.ndarray, " states"] | Sequence[float] | None = None,
+        y0: Float[np.ndarray, " states"] | Sequence[float] | Mapping[str, float] | float | None = None,
         *,
         inputs: Float[np.ndarray, "time inputs"]
         | Float[np.ndarray, " time"]
@@ -191,7 +191,8 @@ class SystemCandidate:
 
         Args:
           t: strictly increasing times.
-          y0: states at t[0], velocities last. Without it the solution is the fitted one of
+          y0: states at t[0], velocities last, or by their names; a number will do for a
+            single one. Without it the solution is the fitted one of
             a run, from the start of its data.
           inputs: measured at these times, if the system has any; without y0 from the first
             time of the run on.
@@ -209,11 +210,8 @@ class SystemCandidate:
         if run not in range(len(self.starts)):
             raise ValueError(f"run is one of {len(self.starts)}, counted from 0; got {run}")
         curves = self._inputs(times, inputs)
-        states = len(self.system.states)
         if y0 is not None:
-            start = np.asarray(y0, np.float64)
-            if start.shape != (states,):
-                raise ValueError(f"y0 needs {states} values: {', '.join(self.system.states)}")
+            start = self._start(y0)
             elapsed = times
         else:
             start = self.starts[run]
@@ -256,6 +254,20 @@ class SystemCandidate:
                 t = np.linspace(t[0], end, max(2, round(points * share)))
             found.append((t, self.predict(t, y0.tolist(), inputs=run.inputs)))
         return found
+
+    def _start(self, y0: Any) -> Float[np.ndarray, " states"]:
+        """The states that `predict` was given."""
+        names = self.system.states
+        if isinstance(y0, Mapping) and set(y0) == set(names):
+            y0 = [y0[name] for name in names]
+        try:
+            start = np.atleast_1d(np.asarray(y0, np.float64))
+        except (TypeError, ValueError):
+            start = np.empty(0)
+        if start.shape != (len(names),):
+            values = "1 value" if len(names) == 1 else f"{len(names)} values"
+            raise ValueError(f"y0 needs {values}: {', '.join(names)}")
+        return start
 
     def _inputs(self, t: np.ndarray, inputs: np.ndarray | Inputs | None) -> Inputs:
         names = self.system.inputs
