@@ -10,6 +10,9 @@ from nsode_jax.observed.runs import MAX_INPUTS, MAX_POINTS, read_runs
 
 T = np.linspace(0.0, 5.0, 30)
 WAVES = np.stack([np.sin(T), np.cos(T)], axis=1)
+_ON_A_GAP = (
+    "1 of 30 rows dropped: where one of {} is missing, a row is left out for all quantities."
+)
 
 
 def read(t, y, inputs=None, names=None, input_names=None, explicit_time=False, order=1):
@@ -75,17 +78,19 @@ def test_names_must_fit():
 def test_rows_with_a_gap_are_dropped_with_a_word():
     data, notes = read(T, with_gap(WAVES, (4, 1)))
     assert len(data.runs[0]) == 29
-    assert notes == ["1 of 30 rows dropped: a value is missing."]
+    assert notes == [_ON_A_GAP.format("y1, y2")]
     forced, notes = read(T, WAVES, with_gap(T**2, 7))
-    assert len(forced.runs[0]) == 29 and notes == ["1 of 30 rows dropped: a value is missing."]
+    assert len(forced.runs[0]) == 29 and notes == [_ON_A_GAP.format("y1, y2, u")]
+    notes = read(T, with_gap(WAVES[:, 0], 4), explicit_time=True)[1]
+    assert notes == ["1 of 30 rows dropped: a value is missing."]
 
 
 def test_notes_tell_of_which_runs_they_are():
     gaps = [with_gap(WAVES, rows) for rows in ((4, 1), slice(0), 7, slice(5, 7))]
     notes = read(T, gaps)[1]
     assert notes == [
-        "Run 1, 3 of 4: 1 of 30 rows dropped: a value is missing.",
-        "Run 4 of 4: 2 of 30 rows dropped: a value is missing.",
+        "Run 1, 3 of 4: " + _ON_A_GAP.format("y1, y2"),
+        "Run 4 of 4: " + _ON_A_GAP.format("y1, y2").replace("1", "2", 1),
     ]
     t = np.linspace(0.0, 5.0, 1000)
     assert read(t, [np.sin(t), np.cos(t)], order=2)[1] == [
@@ -190,7 +195,8 @@ def test_masked_and_absent_values_are_missing():
     absent.iloc[3, 0] = pd.NA
     for values in (masked, absent, np.where(masked.mask, None, WAVES).tolist()):
         data, notes = read(T, values)
-        assert notes == ["1 of 30 rows dropped: a value is missing."]
+        names = "x, z" if values is absent else "y1, y2"
+        assert notes == [_ON_A_GAP.format(names)]
         np.testing.assert_array_equal(data.runs[0].y, np.delete(WAVES, 3, axis=0))
 
 
@@ -213,6 +219,25 @@ def test_columns_of_runs_are_joined_by_their_names():
 def test_an_input_may_be_constant_within_each_run():
     data, _ = read(T, [WAVES, WAVES], [np.full(30, 20.0), np.full(30, 37.0)])
     assert [np.unique(run.u).tolist() for run in data.runs] == [[20.0], [37.0]]
+
+
+def test_inputs_that_change_in_steps_are_said_to_be_held():
+    switch = (T > 2.0).astype(float)
+    _, notes = read(T, WAVES, np.stack([switch, np.sin(T)], axis=1), input_names=["heat", "x"])
+    note = "heat changes in steps: each value was taken to hold until the next row."
+    assert notes == [note]
+    _, notes = read(T, [WAVES, WAVES], [switch, np.sin(T)], input_names=["heat"])
+    assert notes == [f"Run 1 of 2: {note}"]
+
+
+def test_of_many_rows_of_an_input_all_steps_are_kept():
+    t = np.linspace(0.0, 5.0, 4 * MAX_INPUTS)
+    switch = (np.sin(40 * t) > 0).astype(float)
+    waves = np.stack([np.sin(t), np.cos(t)], axis=1)
+    data, notes = read(t, waves, switch)
+    jumps = t[1:][np.diff(switch) != 0.0]
+    np.testing.assert_array_equal(data.runs[0].inputs.jumps, jumps)
+    assert not any("rows of inputs thinned" in note for note in notes)
 
 
 def test_one_array_of_inputs_is_that_of_all_runs_as_one_of_times():

@@ -2,10 +2,16 @@
 
 import numpy as np
 import pytest
+from scipy.interpolate import PchipInterpolator
 from solved import laws
 
+from nsode_jax.dynamics import dop853_system
+from nsode_jax.dynamics.dop853 import SUCCESS
+from nsode_jax.dynamics.dop853_system import Inputs
 from nsode_jax.dynamics.solve import solve_system
-from nsode_jax.dynamics.system import System, integrate, measured_inputs
+from nsode_jax.dynamics.stack_machine import Program
+from nsode_jax.dynamics.stiff import solve_stiff
+from nsode_jax.dynamics.system import System, changes_in_steps, integrate, measured_inputs
 
 
 def test_a_rotation_is_a_circle():
@@ -30,6 +36,98 @@ def test_inputs_do_not_overshoot_and_stay_beyond_their_ends():
     values = inputs(np.linspace(-1.0, 4.0, 101))[0]
     assert values.min() == 0.0 and values.max() == 1.0
     assert values[-1] == 1.0
+
+
+ROWS = np.arange(240)
+HEATER = np.where((ROWS % 80 < 40) & (ROWS > 10), 80.0, 0.0)
+LEVELS = np.repeat(np.random.default_rng(0).uniform(0.0, 80.0, 60), 4)
+
+
+@pytest.mark.parametrize(
+    ("values", "steps"),
+    [
+        (HEATER, True),
+        (LEVELS, True),
+        (np.repeat(np.arange(6.0), 40), True),  # A staircase.
+        (np.where(np.isin(ROWS, [20, 90, 130]), 1.0 + ROWS, 0.0), True),  # Three doses.
+        (np.random.default_rng(0).integers(0, 2, 240), True),
+        (np.full(240, 20.0), False),
+        (np.sin(ROWS / 20), False),
+        (np.round(np.tanh(8 * np.sin(ROWS / 10)), 2), False),  # Steep, but seen on its way.
+        (np.clip(ROWS / 40, 1.0, 2.0), False),  # A ramp between two levels.
+        (np.round(np.cumsum(np.sin(ROWS / 40)), 0), False),  # As coarse as its instrument.
+        (np.round(np.random.default_rng(0).normal(20.0, 1.0, 240), 1), False),
+    ],
+)
+def test_which_inputs_change_in_steps(values, steps):
+    assert changes_in_steps(np.asarray(values, float)) is steps
+
+
+def test_what_changes_in_steps_is_held_until_the_next_row():
+    t = ROWS / 2
+    u = np.stack([HEATER, np.sin(t), LEVELS], axis=1)
+    u[-1, 0] = 80.0
+    inputs = measured_inputs(t, u)
+    np.testing.assert_array_equal(inputs(t), np.where([[1], [0], [1]], u.T, inputs(t)))
+    for share in (0.01, 0.99):
+        between = inputs(t[:-1] + 0.5 * share)
+        np.testing.assert_array_equal(between[[0, 2]], u[:-1, [0, 2]].T)
+    np.testing.assert_array_equal(inputs(np.array([500.0]))[[0, 2], 0], u[-1, [0, 2]])
+    changed = np.diff(u[:, [0, 2]], axis=0).any(axis=1)
+    np.testing.assert_array_equal(inputs.jumps, t[1:][changed])
+
+
+def test_what_is_smooth_is_the_same_curve_as_ever():
+    t = np.sort(np.random.default_rng(0).uniform(0.0, 9.0, 80))
+    u = np.stack([np.sin(t), np.exp(-t)], axis=1)
+    curve, inputs = PchipInterpolator(t, u), measured_inputs(t, u)
+    np.testing.assert_array_equal(inputs.breaks, curve.x)
+    np.testing.assert_array_equal(inputs.coefficients, curve.c)
+    beside = measured_inputs(t, np.stack([u[:, 0], t > 4.0], axis=1))
+    np.testing.assert_array_equal(beside.coefficients[:, :-1, 0], curve.c[..., 0])
+    assert not inputs.jumps.size and beside.jumps.tolist() == [t[t > 4.0][0]]
+
+
+def heated(u):
+    """The closed form of T' = 0.09 u - 0.12 T + 2.4 every half minute from 22 on."""
+    found = [22.0]
+    for value in u[:-1]:
+        rest = 20.0 + 0.09 * value / 0.12
+        found.append(rest + (found[-1] - rest) * np.exp(-0.06))
+    return np.array(found)
+
+
+HEATING = "0.09*u - 0.12*T + 2.4"
+
+
+@pytest.mark.parametrize("u", [HEATER, LEVELS])
+def test_a_held_input_has_its_closed_form(u):
+    t, law = ROWS / 2, laws(("T", "u"), HEATING)
+    inputs, exact = measured_inputs(t, u[:, None]), heated(u)
+    np.testing.assert_allclose(integrate(law, [22.0], t, inputs)[:, 0], exact, atol=1e-6)
+    # From a jump, between rows, and to just before or after a jump.
+    for start, times in ((11, t[11:]), (13, t[13:21]), (9, np.r_[t[9], np.nextafter(20, [9, 99])])):
+        part = integrate(law, [exact[start]], times, inputs)[:, 0]
+        np.testing.assert_allclose(part, np.interp(times, t, exact), atol=1e-6)
+    program = Program.from_expressions(law)
+    start, tight = np.array([22.0]), {"rtol": 1e-10, "atol": 1e-10}
+    stiff = solve_stiff(program, program.memory, start, t, inputs, **tight)
+    np.testing.assert_allclose(stiff[:, 0], exact, atol=1e-6)
+
+
+def test_steps_end_at_jumps_and_so_are_few():
+    t, program = ROWS / 2, Program.from_expressions(laws(("T", "u"), HEATING))
+    held = measured_inputs(t, LEVELS[:, None])
+    curve = PchipInterpolator(t, LEVELS[:, None])
+    steps = []
+    for inputs in (held, Inputs(curve.x, np.ascontiguousarray(curve.c))):
+        solved = dop853_system.integrate(
+            program, program.memory[None], np.array([[22.0]]), t, inputs, rtol=1e-7,
+            atol=np.array([1e-7]), limit=np.array([np.inf]), max_steps=3000,
+        )  # fmt: skip
+        assert solved.status == SUCCESS
+        steps.append(solved.steps)
+    assert held.jumps.size == 59 and steps[0] < 80 < steps[1]
 
 
 def test_lorenz_agrees_with_lsoda():

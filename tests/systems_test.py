@@ -136,6 +136,25 @@ def test_lorenz_has_the_right_structure_first():
     assert [law.complexity for law in best.rounded()] <= [7, 11, 9]
 
 
+def test_a_heater_that_is_switched_is_held_between_rows():
+    """As a curve it began to heat in the row before, and constants were 6 standard errors off."""
+    t = np.arange(240) / 2
+    heater = np.where((t % 40 < 20) & (t > 5), 80.0, 0.0)
+    exact = [22.0]
+    for u in heater[:-1]:  # The solution of T' = 0.09 u - 0.12 (T - 20), half a minute on.
+        rest = 20.0 + 0.09 * u / 0.12
+        exact.append(rest + (exact[-1] - rest) * np.exp(-0.06))
+    noisy = np.array(exact) + 0.1 * np.random.default_rng(5).standard_normal(t.size)
+    found = discover(t, noisy, inputs=heater, names="T", input_names=("heater",), effort="fast")
+    best = found.best
+    law = Expression.from_infix("0.09*heater - 0.12*T + 2.4", best.system.variables)
+    assert same_structure(best.laws, [law]) and best.probability > 0.9
+    sizes = np.sort(np.abs(best.constants))
+    errors = np.sqrt(np.diag(best.covariance))[np.argsort(np.abs(best.constants))]
+    assert (np.abs(sizes - [0.09, 0.12, 2.4]) < 3 * errors).all()
+    assert any("heater changes in steps: each value was taken to hold" in n for n in found.notes)
+
+
 def test_a_measured_input_is_used():
     names, t = ("y", "u"), np.linspace(0.0, 10.0, 120)
     u = np.where(np.sin(1.3 * t) > 0, 2.0, 0.0) + 0.3 * t

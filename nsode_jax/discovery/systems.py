@@ -96,7 +96,8 @@ def discover_system(
       t: times, shape [time]; for several runs a list of such, or the times they share.
       y: values, an array [time, quantities] or a DataFrame with a column for each; a list
         of such for several runs. Rows with missing values are dropped.
-      inputs: measured inputs likewise; they count in rows that lack a quantity too.
+      inputs: measured inputs likewise; they count in rows that lack a quantity too. What
+        changes in steps is held from its row until the next; else it is a smooth curve.
       explicit_time: whether laws may depend on the time.
       order: 2 where positions are measured and velocities are not: d²y/dt² = f(y, v).
       names, input_names: of the columns, where they are no DataFrame's.

@@ -6,6 +6,8 @@ all take the steps that the first one needs. The differences between them, divid
 differs, are then smooth in the constants, whatever the tolerance (internal numerical
 differentiation; Bock 1981), and cost one evaluation of f each.
 
+Where an input jumps, a step ends: within each it is smooth, and nothing is lost to the jump.
+
 Where a quantity comes to 0, f is undefined below, and f does not lead there, it stays at 0
 until f leads up again: a tank that empties with -sqrt(y) is empty until water flows in.
 """
@@ -13,6 +15,7 @@ until f leads up again: a tank that empties with -sqrt(y) is empty until water f
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 
 import numba
@@ -26,6 +29,8 @@ from nsode_jax.dynamics.stack_machine import FINGERPRINT, Program, run_system
 _SAFETY, _MIN_FACTOR, _MAX_FACTOR, _RETRY_FACTOR = 0.9, 1 / 3, 6.0, 0.2
 _LONGEST_STEP = 1 / 16
 """Of the whole time."""
+_AT_ONCE = 1e-13
+"""Of the time: two that differ by less are the same."""
 
 
 @numba.njit(nogil=True, error_model="numpy")
@@ -143,13 +148,22 @@ def _first_step(k, y, rtol, atol, longest):
     return min(h, longest)
 
 
+@numba.njit(nogil=True, error_model="numpy")
+def _until(jumps, following, end, at_once):
+    """Where the next step ends at the latest, and the last time before the next jump."""
+    if following == jumps.size:
+        return end, math.inf
+    jump = jumps[following]
+    return jump if jump < end - at_once else end, np.nextafter(jump, -math.inf)
+
+
 def _compile_for(machine: str):
     """The compiled solver; see `dop853` on the fingerprint."""
 
     @numba.njit(nogil=True, cache=True, error_model="numpy")
     def integrate(
-        instructions, memories, first, starts, t, breaks, coefficients, with_time, rtol, atol,
-        limit, max_steps,
+        instructions, memories, first, starts, t, breaks, coefficients, with_time, jumps, rtol,
+        atol, limit, max_steps,
     ):  # fmt: skip
         machine  # noqa: B018
         memories = memories.copy()
@@ -159,6 +173,11 @@ def _compile_for(machine: str):
         k = np.zeros((16, copies, states))
         y, new, stage_y = starts.copy(), np.empty_like(starts), np.empty_like(starts)
         now, end = t[0], t[-1]
+        at_once = _AT_ONCE * max(abs(now), abs(end))
+        following = np.searchsorted(jumps, now + at_once, "right")
+        if following and jumps[following - 1] > now:
+            now = jumps[following - 1]
+        stop, latest = _until(jumps, following, end, at_once)
         out[:, 0] = y
         filled = 1
         _slopes(program, memories, inputs, now, y, k[0], strict=True)
@@ -170,17 +189,18 @@ def _compile_for(machine: str):
         h = _first_step(k, y, rtol, atol, longest)
         max_factor = _MAX_FACTOR
         for steps in range(1, max_steps + 1):
-            h = min(h, longest)
+            h = planned = min(h, longest)
             then = now + h
-            if now + 1.01 * h >= end:
-                h, then = end - now, end
+            if now + 1.01 * h >= stop:
+                h, then = stop - now, stop
             if not h > 1e-15 * max(abs(now), abs(end)):
                 return out, FAILED, steps - 1
             for stage in range(1, 12):
                 _stage(k, stage, y, h, stage_y)
-                _slopes(program, memories, inputs, now + _C[stage] * h, stage_y, k[stage])
+                time = min(now + _C[stage] * h, latest)
+                _slopes(program, memories, inputs, time, stage_y, k[stage])
             _stage(k, 12, y, h, new)
-            _slopes(program, memories, inputs, then, new, k[12])
+            _slopes(program, memories, inputs, min(then, latest), new, k[12])
             if not (np.isfinite(new).all() and np.isfinite(k[12]).all()):
                 h *= _RETRY_FACTOR
                 max_factor = 1.0
@@ -193,23 +213,29 @@ def _compile_for(machine: str):
             for i in range(states):
                 if abs(new[0, i]) > limit[i]:
                     return out, FAILED, steps
-            stop = filled
-            while stop < t.size and t[stop] <= then:
-                stop += 1
-            if stop > filled:
+            reached = filled
+            while reached < t.size and t[reached] <= then:
+                reached += 1
+            if reached > filled:
                 for stage in range(13, 16):
                     _stage(k, stage, y, h, stage_y)
-                    _slopes(program, memories, inputs, now + _C[stage] * h, stage_y, k[stage])
-                _fill(k, y, new, h, now, t[filled:stop], out[:, filled:stop])
-            if stop == t.size:
+                    time = min(now + _C[stage] * h, latest)
+                    _slopes(program, memories, inputs, time, stage_y, k[stage])
+                _fill(k, y, new, h, now, t[filled:reached], out[:, filled:reached])
+            if reached == t.size:
                 if np.isfinite(out).all():
                     return out, SUCCESS, steps
                 return out, FAILED, steps
             y[:] = new
             k[0] = k[12]
-            now, filled = then, stop
+            now, filled = then, reached
             h *= min(max_factor, _SAFETY * error**-0.125 if error > 0.0 else max_factor)
             max_factor = _MAX_FACTOR
+            if then == stop:
+                following += 1
+                stop, latest = _until(jumps, following, end, at_once)
+                _slopes(program, memories, inputs, now, y, k[0])
+                h = max(h, planned)  # It was cut short by the jump.
         return out, TOO_MANY_STEPS, max_steps
 
     return integrate
@@ -237,7 +263,7 @@ class Solutions:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Inputs:
-    """Measured inputs as piecewise cubics of the time.
+    """Measured inputs as piecewise cubics of the time; those that are held are constants.
 
     Attributes:
       breaks: increasing times, shape [pieces + 1].
@@ -246,6 +272,13 @@ class Inputs:
 
     breaks: Float[np.ndarray, " breaks"]
     coefficients: Float[np.ndarray, "4 pieces inputs"]
+
+    @functools.cached_property
+    def jumps(self) -> Float[np.ndarray, " jumps"]:
+        """Times at which an input that is held takes another value."""
+        held = ~self.coefficients[:-1, :-1].any(axis=0)  # [pieces - 1, inputs]
+        other = self.coefficients[-1, 1:] != self.coefficients[-1, :-1]
+        return self.breaks[1:-1][(held & other).any(axis=1)]
 
     def __call__(self, t: Float[np.ndarray, " time"]) -> Float[np.ndarray, "inputs time"]:
         """The inputs at any times; beyond the measured ones the nearest of them."""
@@ -297,6 +330,7 @@ def integrate(
         inputs.breaks,
         inputs.coefficients,
         program.variables - states - number,
+        inputs.jumps,
         float(rtol),
         np.ascontiguousarray(atol, np.float64),
         np.ascontiguousarray(limit, np.float64),

@@ -1,7 +1,11 @@
-"""Stiff systems by LSODA, where the steps of an explicit method would be too many."""
+"""Stiff systems by LSODA, where the steps of an explicit method would be too many.
+
+Where an input jumps, it begins anew.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -45,7 +49,7 @@ def solve_stiff(
     states, number = len(y0), inputs.coefficients.shape[2]
     with_time = program.variables - states - number
     memory, point, slope = memory.copy(), np.empty(program.variables), np.empty(states)
-    left = max_evaluations
+    left, latest = max_evaluations, math.inf
 
     def derivative(y, time):
         nonlocal left
@@ -53,12 +57,26 @@ def solve_stiff(
         if left < 0:
             raise EvaluationsSpent
         point[:states] = y
-        fill_inputs(inputs.breaks, inputs.coefficients, with_time, states, time, point)
+        at = min(time, latest)  # LSODA looks beyond the end.
+        fill_inputs(inputs.breaks, inputs.coefficients, with_time, states, at, point)
+        if with_time:
+            point[-1] = time
         run_system(program.instructions, memory, point, program.results.start, slope)
         return slope
 
     longest = _LONGEST_STEP * (t[-1] - t[0]) if number else 0.0  # 0: as it likes.
-    start = np.asarray(y0, np.float64)
-    return lsoda(
-        derivative, start, t, rtol=rtol, atol=atol, max_steps=max_steps, longest_step=longest
-    )
+    start, parts = np.asarray(y0, np.float64), []
+    inside = inputs.jumps[(inputs.jumps > t[0]) & (inputs.jumps < t[-1])]
+    for begin, end in itertools.pairwise([t[0], *inside, t[-1]]):
+        latest = np.nextafter(end, -math.inf) if end in inside else math.inf
+        asked = t[(t > begin) & (t <= end)]
+        times = np.unique(np.r_[begin, asked, end])
+        solved = lsoda(
+            derivative, start, times, rtol=rtol, atol=atol, max_steps=max_steps,
+            longest_step=longest,
+        )  # fmt: skip
+        if solved is None:
+            return None
+        parts.append(solved[1 : 1 + asked.size])
+        start = solved[-1]
+    return np.concatenate([np.asarray(y0, np.float64)[None], *parts])

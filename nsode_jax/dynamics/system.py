@@ -26,6 +26,10 @@ from nsode_jax.expressions.operators import TIME
 MOST_OBSERVED = MOST_STATES
 """Quantities that one system may have."""
 
+_FEW_STEPS, _LARGE_STEP, _ONWARD = 1 / 3, 1 / 20, 1 / 4
+"""Of an input that holds: most changes, by the rows; the least typical one, by the range; and
+most of them that go on in the same direction at the next row."""
+
 
 @dataclasses.dataclass(frozen=True)
 class System:
@@ -90,12 +94,41 @@ class System:
         return (*known, *laws)
 
 
+def changes_in_steps(values: Float[np.ndarray, " rows"]) -> bool:
+    """Whether an input is constant but for steps, as a switch, a valve or a controller is.
+
+    It is if it has two values; or if few rows differ from the one before, by much of the range,
+    and do not go on in the same direction at the next row, as ramps and measured curves do.
+    """
+    changes = np.diff(values)
+    steps = changes[changes != 0.0]
+    if not steps.size or np.unique(values).size == 2:
+        return bool(steps.size)
+    onward = np.count_nonzero(np.sign(changes[1:]) * np.sign(changes[:-1]) > 0)
+    few = steps.size <= _FEW_STEPS * changes.size and onward <= _ONWARD * steps.size
+    return bool(few and np.median(np.abs(steps)) >= _LARGE_STEP * np.ptp(values))
+
+
 def measured_inputs(t: Float[np.ndarray, " time"], u: Float[np.ndarray, "time inputs"]) -> Inputs:
-    """A curve through measured inputs that does not overshoot (monotone cubics)."""
+    """What measured inputs are between the rows.
+
+    What changes in steps is held from its row until the next (zero-order hold). Else it is a
+    curve through the values that does not overshoot (monotone cubics).
+    """
     if not u.shape[1]:
         return NO_INPUTS
     curve = PchipInterpolator(t, u)
-    return Inputs(np.asarray(curve.x), np.ascontiguousarray(curve.c))
+    breaks, coefficients = np.asarray(curve.x), np.array(curve.c, order="C")
+    held = np.array([changes_in_steps(column) for column in u.T])
+    if not held.any():
+        return Inputs(breaks, coefficients)
+    # The last value holds too: an own piece, of no length, is where it begins.
+    breaks = np.append(breaks, np.nextafter(breaks[-1], math.inf))
+    last = np.zeros((len(coefficients), 1, u.shape[1]))
+    last[-1] = u[-1]
+    coefficients = np.concatenate([coefficients, last], axis=1)
+    coefficients[:-1, :, held], coefficients[-1, :, held] = 0.0, u[:, held].T
+    return Inputs(breaks, coefficients)
 
 
 def integrate(

@@ -58,7 +58,7 @@ class Run:
 
     @functools.cached_property
     def inputs(self) -> Inputs:
-        """The inputs as curves."""
+        """The inputs at any time: held between the rows, or curves."""
         return measured_inputs(self.t if self.input_times is None else self.input_times, self.u)
 
     @functools.cached_property

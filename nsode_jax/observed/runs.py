@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from nsode_jax.dynamics.system import MOST_OBSERVED, TIME, System
+from nsode_jax.dynamics.system import MOST_OBSERVED, TIME, System, changes_in_steps
 from nsode_jax.dynamics.trajectory import clean
 from nsode_jax.dynamics.vectors import TrajectoryError, as_numbers, times_alike
 from nsode_jax.expressions.expression import is_variable_name
@@ -234,7 +234,7 @@ def _run(
         )
     kept, columns, notes = np.asarray(t)[rows], [], []
     if rows.size < len(y):
-        notes.append(f"{len(y) - rows.size} of {len(y)} rows dropped: a value is missing.")
+        notes.append(_on_gaps(len(y), len(y) - rows.size, (*system.observed, *system.inputs)))
     changing = [name for name, y in zip(system.observed, y[rows].T) if not _is_constant(y)]
     trajectory = None
     for name, column in zip(system.observed, y[rows].T, strict=True):
@@ -262,7 +262,22 @@ def _run(
     input_times, inputs, more = _inputs(t, u, last)
     if np.array_equal(input_times, times[chosen]):
         input_times = None
-    return Run(times[chosen], values, inputs, sizes, input_times), [*notes, *more]
+    notes += more
+    notes += [
+        f"{name} changes in steps: each value was taken to hold until the next row."
+        for name, column in zip(system.inputs, inputs.T, strict=True)
+        if changes_in_steps(column)
+    ]
+    return Run(times[chosen], values, inputs, sizes, input_times), notes
+
+
+def _on_gaps(rows: int, dropped: int, names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return f"{dropped} of {rows} rows dropped: a value is missing."
+    return (
+        f"{dropped} of {rows} rows dropped: where one of {', '.join(names)} is missing, a row is "
+        "left out for all quantities."
+    )
 
 
 def _on_thinning(t: Float[np.ndarray, " time"], chosen: Int[np.ndarray, " kept"]) -> list[str]:
@@ -284,20 +299,25 @@ def _inputs(
     """When inputs were measured up to the last time, their values, and notes.
 
     They are kept where a quantity is thinned or missing: it adds up what they did in between.
+    Of those that change in steps all steps are kept.
     """
     known = np.isfinite(u).all(axis=1)
     t, columns = np.asarray(t)[known], u[known].T
     times = clean(t, np.arange(t.size))[0].t
+    size = int(np.searchsorted(times, last, side="right"))
     rows = [
-        np.full(times.size, column[0]) if _is_constant(column) else clean(t, column)[0].y
+        np.full(size, column[0]) if _is_constant(column) else clean(t, column)[0].y[:size]
         for column in columns
     ]
-    size = int(np.searchsorted(times, last, side="right"))
     chosen, notes = evenly_spread(size, MAX_INPUTS), []
     if size > MAX_INPUTS:
-        notes.append(
-            f"{size} rows of inputs thinned to {MAX_INPUTS}: what changes faster is not seen."
-        )
+        held = [column for column in rows if changes_in_steps(column)]
+        for column in held:
+            chosen = np.union1d(chosen, 1 + np.flatnonzero(np.diff(column)))
+        if len(held) < len(rows):
+            notes.append(
+                f"{size} rows of inputs thinned to {chosen.size}: what changes faster is not seen."
+            )
     return times[chosen], np.array(rows).T[chosen], notes
 
 
