@@ -85,7 +85,8 @@ def value_with_error(value: float, error: float) -> str:
     last = decimal_exponent(error) - 1  # Place of the second digit of the error.
     first = max(decimal_exponent(value) if value else last, last + 1)
     if -4 <= first <= 6:
-        places = max(0, -last)
+        places, unit = max(0, -last), 10 ** max(0, last)
+        value, error = (unit * round(number / unit, places) for number in (value, error))
         return f"{value:.{places}f} ± {error:.{places}f}"
     places, unit = first - last, 10.0**first
     return f"({value / unit:.{places}f} ± {error / unit:.{places}f})e{first:+03d}"

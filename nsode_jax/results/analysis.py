@@ -133,6 +133,8 @@ def _root_error(best: Candidate, y: float, span: float, step: float) -> float:
     known = rises[np.isfinite(rises)]  # On one side only where f ends, as y**c does at 0.
     slope = abs(known.mean()) / step if known.size else math.nan
     error, near = best.rate_standard_error(np.array([y, y + _BESIDE * span]))
+    if error == 0.0:
+        return 0.0  # Whatever the constants are, as 0 of -k*y**2.
     if y == 0.0 and math.isnan(error) and near < _EXACT * slope * span:
         return 0.0  # The derivative of y**c by c has a logarithm, and tends to 0.
     return float(error) / slope if slope > 0 else math.nan
