@@ -22,7 +22,7 @@ _OF_NORMAL = 0.6745  # The median of absolute values of normal noise.
 
 
 def most_probably_none(trajectories: Iterable[Trajectory]) -> bool:
-    """Whether no law dy/dt = f(y) can explain some series, of which one in ten may turn by chance."""
+    """Whether no law dy/dt = f(y) explains the series: more of them turn than may by chance."""
     turning = [rises_and_falls(trajectory) for trajectory in trajectories]
     return sum(turning) > _BY_CHANCE * len(turning)
 

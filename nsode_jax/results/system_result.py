@@ -179,7 +179,11 @@ class SystemCandidate:
     def predict(
         self,
         t: Float[np.ndarray, " time"] | Sequence[float],
-        y0: Float[np.ndarray, " states"] | Sequence[float] | Mapping[str, float] | float | None = None,
+        y0: Float[np.ndarray, " states"]
+        | Sequence[float]
+        | Mapping[str, float]
+        | float
+        | None = None,
         *,
         inputs: Float[np.ndarray, "time inputs"]
         | Float[np.ndarray, " time"]
