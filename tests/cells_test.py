@@ -48,12 +48,12 @@ def test_true_minus_signs():
     assert read([f"\u2212{y}" for y in Y]).trajectories[0].y.tolist() == [-y for y in Y]
 
 
-@pytest.mark.parametrize("mark", ["<0.1", "< 0.1", "BLQ", "\u22640.1"])
+@pytest.mark.parametrize("mark", ["<0.1", "< 0.1", "\u22640.1"])
 def test_limits_are_handed_on_and_left_out(mark):
     result = read([*Y, mark, mark], range(11))
     limits = result.limits[0]
     assert len(result.trajectories[0]) == 9 and limits.t.tolist() == [9, 10] and limits.below.all()
-    np.testing.assert_array_equal(limits.limit, [np.nan if mark == "BLQ" else 0.1] * 2)
+    np.testing.assert_array_equal(limits.limit, [0.1] * 2)
     note = " ".join(result.notes)
     assert "2 values in column 'y' are only limits" in note and f"{mark!r} at 9" in note
     assert "only limits" in note and "contradicts" in note
@@ -62,6 +62,38 @@ def test_limits_are_handed_on_and_left_out(mark):
 def test_values_above_the_range():
     result = read([*Y, ">3", "OVRFLW"], range(11))
     assert not result.limits[0].below.any() and len(result.trajectories[0]) == 9
+    assert result.limits[0].t.tolist() == [9]
+
+
+@pytest.mark.parametrize(("word", "example"), [("BLQ", "<2"), ("<LOD", "<2"), ("OVRFLW", ">2")])
+def test_words_for_limits_that_tell_none_are_left_out(word, example):
+    """No law contradicts a limit that is not known."""
+    for cells, text in (
+        ([*Y, word, word], "2 values in column 'y' are only limits without a number"),
+        ([*Y, word], "1 value in column 'y' is only a limit without a number"),
+    ):
+        result = read(cells, range(len(cells)))
+        assert len(result.trajectories[0]) == 9 and result.limits[0].t.size == 0
+        result.require_no_limits()
+        (note,) = result.notes
+        assert text in note and f"{word!r} at 9" in note and "contradicts" not in note
+        assert "left out" in note and f"such as {example}," in note
+
+
+def test_limits_with_and_without_a_number_in_one_column():
+    result = read([*Y, "<0.1", "BLQ"], range(11))
+    assert result.limits[0].t.tolist() == [9] and len(result.notes) == 2
+    assert "('<0.1' at 9); no constant is fitted to it" in result.notes[0]
+    assert "('BLQ' at 10): this row is left out" in result.notes[1]
+    message = refusal(read, [*Y[:5], "BLQ"], range(6))
+    assert "Only 5 usable points" in message and "'BLQ' at 5" in message
+
+
+def test_limits_before_the_first_value_are_said_not_to_count():
+    result = read(["<0.1", *Y], range(10))
+    assert result.limits[0].t.tolist() == [0]
+    (note,) = result.notes
+    assert note.endswith("('<0.1' at 0), before the first value: it does not count.")
 
 
 def test_unreadable_cells_at_an_end_or_many():

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from reading import refusal
 
 from nsode_jax.dynamics.vectors import TrajectoryError
+from nsode_jax.tables.files import Contents
 from nsode_jax.tables.quantities import read_quantities
 
 HEADER = "run,t,x,y\n"
@@ -21,6 +23,65 @@ def test_columns_are_aligned_and_gaps_stay_gaps(tmp_path):
     assert np.flatnonzero(np.isnan(first[:, 1])).tolist() == [4]
     np.testing.assert_array_equal(second[:, 1], 3 * np.arange(5.0, 14.0))
     assert read.time_name == "t"
+
+
+def test_what_was_done_to_rows_is_told_once_of_all_quantities():
+    """Two values are missing of each, one time is counted twice, one row holds no value."""
+    cells = [[f"{t}", f"{t * t}", f"{30 - t}"] for t in range(20)]
+    for row, column in ((3, 1), (5, 1), (5, 2), (8, 2), (9, 2)):
+        cells[row][column] = "n/a"
+    cells.insert(13, ["12", "140", "19"])
+    text = "\n".join(["t,hares,lynx", *map(",".join, cells)])
+    read = read_quantities(Contents("data.csv", text.encode()), ["hares", "lynx"])
+    assert read.notes == (
+        "1 of 21 rows dropped: the time or all values are missing.",
+        "1 time occurred more than once; the values of a repeated time were averaged (20 rows "
+        "became 19).",
+    )
+    assert read.times[0].size == 19 and read.complete[0].size == 16
+
+
+def test_notes_on_cells_tell_the_column_and_those_on_rows_the_run():
+    cells = [f"{run},{t},{t * t},{'BLQ' if t == 4 and run == 'b' else 30 - t}"
+             for run in "ab" for t in reversed(range(9))]  # fmt: skip
+    text = "\n".join(["run,t,x,y", *cells])
+    read = read_quantities(Contents("d.csv", text.encode()), ["x", "y"], series="run", start="1")
+    outside, order, limit = read.notes
+    assert outside == "All series: 1 row outside the chosen window left out."
+    assert order.startswith("All series: Times were in decreasing order")
+    assert limit.startswith("Series 'b': 1 value in column 'y' is only a limit without a number")
+    assert [times.size for times in read.complete] == [8, 7]
+
+
+def test_no_errors_are_asked_for_where_they_do_not_count():
+    text = "t,x,y,x_sd,y_sd\n" + "".join(f"{t},{t * t},{9 - t},0.1,0.2\n" for t in range(9))
+    assert read_quantities(Contents("data.csv", text.encode()), ["x", "y"]).notes == ()
+
+
+def test_the_only_column_of_values_is_taken():
+    rows = [(k, 0.1 * k, k * k % 17, k % 3) for k in range(12)]
+
+    def read(names, columns, **options):
+        lines = (",".join(str(row[column]) for column in columns) for row in rows)
+        text = "\n".join([names, *lines]).encode()
+        return read_quantities(Contents("data.csv", text), **options)
+
+    for names, columns, options in (
+        ("t/s,x/mm", (1, 2), {}),
+        ("No.,t/s,x/mm", (0, 1, 2), {}),
+        ("x/mm,time", (2, 1), {}),
+        ("t,u,x/mm", (1, 3, 2), {"inputs": ["u"]}),
+    ):
+        found = read(names, columns, **options)
+        assert found.names == ("x/mm",) and found.input_names == tuple(options.get("inputs", ()))
+        assert found.values[0][:, 0].tolist() == [row[2] for row in rows]
+    message = refusal(read, "t,x (mm),u", (1, 2, 3))
+    assert message == (
+        "'data.csv' has 2 columns of values; name the columns that have laws, one or several, "
+        "such as --value 'x (mm),u'."
+    )
+    assert "'u' is named twice" in refusal(read, "t,x,u", (1, 2, 3), inputs=["u", "u"])
+    assert "'t' is named twice" in refusal(read, "t,x,u", (1, 2, 3), inputs=["t"], time="t")
 
 
 def test_limits_are_refused_where_they_would_not_count(tmp_path):

@@ -77,6 +77,34 @@ def test_names_with_commas_stand_in_quotation_marks(calls, tmp_path):
     assert calls[0]["names"] == ("prey, g", "hunters")
 
 
+@pytest.mark.parametrize("option", ["--explicit-time", "--order 2"])
+def test_the_only_column_needs_no_name(calls, tmp_path, option):
+    rows = "".join(f"{t},{np.sin(t)}\n" for t in np.linspace(0.0, 5.0, 30))
+    (tmp_path / "one.csv").write_text("t/s,x/mm\n" + rows)
+    assert main(["one.csv", *option.split()]) == 0
+    assert calls[0]["names"] == ("x/mm",)
+
+
+def test_rows_that_are_fitted_are_counted_before_the_search(calls, capsys, tmp_path):
+    cells = [[t, 2 + np.sin(t), 2 + np.cos(t)] for t in np.linspace(0.0, 5.0, 30)]
+    cells[3][1] = cells[5][1] = cells[8][2] = "NA"
+    text = "t,prey,hunters\n" + "".join(",".join(map(str, row)) + "\n" for row in cells)
+    (tmp_path / "gaps.csv").write_text(text)
+    assert main(["gaps.csv", "--value", "prey,hunters"]) == 0
+    note, read, *_ = capsys.readouterr().out.splitlines()
+    assert note.startswith("note: 3 of 30 rows dropped: where one of prey, hunters is missing")
+    assert read.startswith("27 points of prey, hunters over t from 0 to 5")
+
+
+def test_names_in_laws_of_ones_own_are_said_to_be_constants(calls, capsys):
+    own = "a*prey - b*prey*hunter; c*hunters"
+    assert main(["data.csv", "--value", "prey,hunters", "--try", own]) == 0
+    said = f"note: In {own!r} a, b, hunter, c are taken as constants, to be fitted; "
+    assert said + "the variables are prey, hunters.\n" in capsys.readouterr().out
+    assert main(["data.csv", "--value", "prey,hunters", "--try", "2*prey; 3*hunters"]) == 0
+    assert "to be fitted" not in capsys.readouterr().out
+
+
 def test_a_quantity_may_be_constant_in_a_run(calls, tmp_path):
     rows = [f"{run},{t},{2 + np.sin(t)},{k * np.cos(t)},{k}" for k, run in enumerate("ab")
             for t in np.linspace(0, 5, 30)]  # fmt: skip
@@ -97,7 +125,8 @@ def test_a_quantity_may_be_constant_in_a_run(calls, tmp_path):
         ("--value prey,fox", "no column 'fox'"),
         ("--value prey,hunters,u,t", "none is left for the times"),
         ("--value prey,prey", "named twice"),
-        ("--explicit-time", "name the columns that have laws"),
+        ("--explicit-time", "name the columns that have laws, one or several"),
+        ("--order 2 --input u", "'data.csv' has 2 columns of values"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(calls, capsys, options, message):

@@ -147,8 +147,7 @@ def _ask_of_the_table(add: Callable) -> None:
     add(
         "--value",
         metavar="COL",
-        help="column of values: name, or number from 1; several for coupled laws: prey,predator; "
-        "--input, --explicit-time and --order 2 need it",
+        help="column of values: name, or number from 1; several for coupled laws: prey,predator",
     )
     add("--input", metavar="COLS", help="columns of measured inputs that laws may depend on")
     add(

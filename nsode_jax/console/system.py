@@ -15,6 +15,7 @@ from nsode_jax.console.scalar import count_and_span
 from nsode_jax.console.searching import print_notes, searched
 from nsode_jax.console.terminal import remark
 from nsode_jax.dynamics.system import MOST_OBSERVED
+from nsode_jax.expressions.notation import unknown_names
 from nsode_jax.observed.runs import read_runs
 from nsode_jax.search.effort import SOURCES
 from nsode_jax.tables.names import listed
@@ -44,7 +45,7 @@ def read_input(options: argparse.Namespace) -> Quantities:
     _refuse(options)
     read = read_quantities(
         options.file,
-        listed(options.value),
+        listed(options.value or "") or None,
         options.time,
         inputs=listed(options.input or ""),
         series=options.series,
@@ -54,13 +55,15 @@ def read_input(options: argparse.Namespace) -> Quantities:
         thousands=options.thousands,
         dates=options.dates,
     )
-    _require_usable(read, options)
-    return read
+    return dataclasses.replace(read, notes=(*read.notes, *_on_use(read, options)))
 
 
-def _require_usable(read: Quantities, options: argparse.Namespace) -> None:
-    """Refuses what the search would refuse: too few data, laws of one's own that are none."""
-    data, _ = read_runs(
+def _on_use(read: Quantities, options: argparse.Namespace) -> list[str]:
+    """Notes on which rows the search uses, and on names in laws of one's own.
+
+    Refuses what the search would refuse: too few data, laws of one's own that are none.
+    """
+    data, notes = read_runs(
         list(read.times),
         list(read.values),
         list(read.inputs) if read.input_names else None,
@@ -76,6 +79,13 @@ def _require_usable(read: Quantities, options: argparse.Namespace) -> None:
             OwnSystem.parse(laws, data.system)
         except ValueError as error:
             raise InputError(f"argument --try: {error}") from None
+        if names := unknown_names(laws, data.system.variables):
+            are = "is taken as a constant" if len(names) == 1 else "are taken as constants"
+            notes.append(
+                f"In {laws!r} {', '.join(names)} {are}, to be fitted; the variables are "
+                f"{', '.join(data.system.variables)}."
+            )
+    return notes
 
 
 def _refuse(options: argparse.Namespace) -> None:
@@ -95,9 +105,7 @@ def _refuse(options: argparse.Namespace) -> None:
         },
         "is for one quantity with dy/dt = f(y) only",
     )
-    if options.value is None:
-        raise InputError("name the columns that have laws: --value prey,predator")
-    if (number := len(listed(options.value))) > MOST_OBSERVED:
+    if (number := len(listed(options.value or ""))) > MOST_OBSERVED:
         raise InputError(
             f"--value names {number} quantities, and a system has {MOST_OBSERVED} at most; if each "
             "is a series of one quantity, add --replicates"
@@ -106,7 +114,7 @@ def _refuse(options: argparse.Namespace) -> None:
 
 def what_was_read(read: Quantities) -> str:
     """Points, names and times in a line."""
-    points = count_and_span(read.times, ", ".join(read.names), read.time_name)
+    points = count_and_span(read.complete, ", ".join(read.names), read.time_name)
     inputs = f", with the input{'s' * (len(read.input_names) > 1)} " if read.input_names else ""
     listed = inputs + ", ".join(read.input_names)
     return points + listed

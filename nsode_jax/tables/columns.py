@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nsode_jax.dynamics.vectors import TrajectoryError
 from nsode_jax.expressions.coupled import MOST_STATES
@@ -25,12 +25,17 @@ _FEW_CELLS = 8
 
 @dataclass(frozen=True)
 class Choice:
-    """Numbers of the chosen columns, counted from 0, and why."""
+    """Numbers of the chosen columns, counted from 0, and why.
+
+    Attributes:
+      likely: the columns that the value was chosen from, if it was not named.
+    """
 
     time: int
     values: tuple[int, ...]
     series: int | None
     notes: tuple[str, ...]
+    likely: tuple[int, ...] = ()
 
 
 def choose_columns(
@@ -78,7 +83,7 @@ def choose_columns(
     numbers = [column for column in free if kinds[column] == "number"]
     if len(usable) < 2 or (not chosen and not numbers):
         raise _no_two_columns(sheet, usable)
-    notes = []
+    notes, likely = [], []
     if chosen_time is None:
         filled = _filled(sheet, free)
         left = [column for column in numbers if column in filled]
@@ -101,7 +106,44 @@ def choose_columns(
                 f"time and {sheet.label(chosen[0])} as the value; choose others with --time and "
                 f"--value{_several(sheet, likely)}."
             )
-    return Choice(chosen_time, tuple(chosen), hidden[0] if hidden else None, tuple(notes))
+    labels = hidden[0] if hidden else None
+    return Choice(chosen_time, tuple(chosen), labels, tuple(notes), tuple(likely))
+
+
+def choose_together(
+    sheet: Sheet,
+    time: str | None,
+    quantities: str | Sequence[str] | None,
+    inputs: Sequence[str],
+    series: str | None,
+) -> Choice:
+    """The columns of quantities, then those of inputs.
+
+    Args:
+      sheet, time, series: as of `choose_columns`.
+      quantities: their columns by name or number; None for the only one that is left.
+      inputs: columns of inputs likewise.
+
+    Raises:
+      TrajectoryError: if there are no such columns, or several are left.
+    """
+    if quantities is not None:
+        named = [quantities] if isinstance(quantities, str) else quantities
+        return choose_columns(sheet, time, [*named, *inputs], series, True)
+    forced = tuple(find_column(sheet, name) for name in inputs)
+    roles = [*forced, *(find_column(sheet, name) for name in (time, series) if name is not None)]
+    if twice := [column for column in roles if roles.count(column) > 1]:
+        raise TrajectoryError(f"Column {sheet.label(twice[0])} is named twice.")
+    for column in forced:
+        if sheet.kind(column) != "number":
+            raise not_numbers(sheet, column)
+    choice = choose_columns(sheet, time, None, series, False, forced)
+    if len(choice.likely) > 1:
+        raise TrajectoryError(
+            f"{sheet.file} has {len(choice.likely)} columns of values; name the columns that have "
+            f"laws, one or several, such as --value {sheet.option(*choice.likely[:MOST_STATES])}."
+        )
+    return replace(choice, values=(*choice.values, *forced))
 
 
 def _several(sheet: Sheet, columns: list[int]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Int
 
 from nsode_jax.dynamics.limits import Limits
 from nsode_jax.dynamics.trajectory import MIN_POINTS, Trajectory, clean
@@ -41,6 +41,27 @@ class Part:
         return replace(self, label=label)
 
 
+@dataclass(frozen=True, eq=False)
+class Series:
+    """What a part became.
+
+    Attributes:
+      trajectory: its values, cleaned.
+      limits: of values of which only a limit is known, and what the limit is.
+      on_cells: notes on its cells and on rows that are none of the series.
+      on_rows: notes on rows that were dropped, sorted or averaged.
+      rows: that are of the series, with a value or without.
+      measured: those with a time and a value.
+    """
+
+    trajectory: Trajectory
+    limits: Limits
+    on_cells: tuple[str, ...]
+    on_rows: tuple[str, ...]
+    rows: Bool[np.ndarray, " row"]
+    measured: Bool[np.ndarray, " row"]
+
+
 def read_part(
     sheet: Sheet,
     time: int,
@@ -49,8 +70,8 @@ def read_part(
     window: tuple[float, float],
     fewest: int,
     constant: bool,
-) -> tuple[Trajectory, Limits, list[str]]:
-    """The trajectory, which may be constant if `constant` says so, its limits, and notes."""
+) -> Series:
+    """The series, which may be constant if `constant` says so."""
     y, notes = part.values, []
     inside = part.rows & ~((t.values < window[0]) | (t.values > window[1]))
     if outside := int(part.rows.sum() - inside.sum()):
@@ -69,8 +90,8 @@ def read_part(
             bad, measured = errors.cells.unreadable, inside & np.isfinite(y.values)
             notes += _require_readable(sheet, errors.column, bad, measured, "number")
         limited = inside & (y.below | y.above) & np.isfinite(t.values)
-        if limited.any():
-            notes.append(_on_limits(sheet, part.column, t, limited))
+        measured = inside & np.isfinite(t.values) & np.isfinite(y.values)
+        notes += _on_limits(sheet, part.column, t, y, limited, measured)
         usable = inside & ~limited
         trajectory, cleaning = clean(
             t.values[usable],
@@ -83,8 +104,9 @@ def read_part(
         start = f"Series {part.label!r}: " if part.label else ""
         reasons = [*_reasons(notes), *_on_shape(sheet)]
         raise TrajectoryError(" ".join([f"{start}{error}", *reasons])) from None
-    limits = Limits(t.values[limited], y.limits[limited], y.below[limited])
-    return trajectory, limits, [*notes, *cleaning]
+    told = limited & np.isfinite(y.limits)
+    limits = Limits(t.values[told], y.limits[told], y.below[told])
+    return Series(trajectory, limits, tuple(notes), cleaning, inside, measured)
 
 
 def _reasons(notes: Sequence[str]) -> list[str]:
@@ -180,17 +202,84 @@ def _require_times(sheet: Sheet, time: int, t: Numbers, measured: np.ndarray) ->
         )
 
 
-def _on_limits(sheet: Sheet, column: int, t: Numbers, limited: np.ndarray) -> str:
-    rows = np.flatnonzero(limited)
+def _on_limits(
+    sheet: Sheet,
+    column: int,
+    t: Numbers,
+    y: Numbers,
+    limited: Bool[np.ndarray, " row"],
+    measured: Bool[np.ndarray, " row"],
+) -> list[str]:
+    """Notes on limits that count, on those before the series begins, and on words such as BLQ."""
+    told = limited & np.isfinite(y.limits)
+    early = told & (t.values < min(t.values[measured], default=-np.inf))
+    nameless = np.flatnonzero(limited & ~told)
+    example = ">2" if nameless.size and y.above[nameless[0]] else "<2"
+    notes = []
+    for rows, of_one, of_several in (
+        (
+            np.flatnonzero(told & ~early),
+            "is only a limit ({}); no constant is fitted to it, but a law that contradicts it is "
+            "less probable.",
+            "are only limits ({}); no constant is fitted to them, but a law that contradicts them "
+            "is less probable.",
+        ),
+        (
+            np.flatnonzero(early),
+            "is only a limit ({}), before the first value: it does not count.",
+            "are only limits ({}), before the first value: they do not count.",
+        ),
+        (
+            nameless,
+            "is only a limit without a number ({}): this row is left out; written with the limit, "
+            f"such as {example}, it counts in laws of one quantity with common constants.",
+            "are only limits without a number ({}): these rows are left out; written with the "
+            f"limit, such as {example}, they count in laws of one quantity with common constants.",
+        ),
+    ):
+        if rows.size:
+            are = of_one if rows.size == 1 else of_several
+            cells = are.format(_cells_at(sheet, column, t, rows))
+            notes.append(f"{count(rows.size, 'value')} in column {sheet.label(column)} {cells}")
+    return notes
+
+
+def _cells_at(sheet: Sheet, column: int, t: Numbers, rows: Int[np.ndarray, " found"]) -> str:
     shown = ", ".join(
         f"{sheet.cell(row, column)!r} at {t.values[row]:g}" for row in rows[: 2 * _SHOWN]
     )
-    shown += ", ..." if rows.size > 2 * _SHOWN else ""
-    are = "is only a limit" if rows.size == 1 else "are only limits"
-    return (
-        f"{count(rows.size, 'value')} in column {sheet.label(column)} {are} ({shown}); "
-        "no constant is fitted to them, but a law that contradicts them is less probable."
-    )
+    return shown + (", ..." if rows.size > 2 * _SHOWN else "")
+
+
+def told_of_quantities(
+    labels: Sequence[str], columns: Sequence[Sequence[Series]], t: Numbers
+) -> list[str]:
+    """The notes on columns that were measured together: what was done to rows is told once.
+
+    Args:
+      labels: of the runs; "" for the only one.
+      columns: of each run.
+      t: the times.
+    """
+    notes = []
+    for of_run in columns:
+        on_cells = dict.fromkeys(note for column in of_run for note in column.on_cells)
+        notes.append([*on_cells, *_on_rows_together(of_run, t)])
+    return told_together(labels, notes)
+
+
+def _on_rows_together(columns: Sequence[Series], t: Numbers) -> list[str]:
+    """What was done to the rows of a run: those that hold any value count."""
+    rows = np.any([column.rows for column in columns], axis=0)
+    measured = np.any([column.measured for column in columns], axis=0)
+    notes = []
+    if dropped := int(rows.sum() - measured.sum()):
+        notes.append(
+            f"{dropped} of {count(int(rows.sum()), 'row')} dropped: the time or all values are "
+            "missing."
+        )
+    times = t.values[measured]
+    return [*notes, *clean(times, np.zeros(times.size), fewest=1, constant=True)[1]]
 
 
 def told_together(labels: Sequence[str], notes: Sequence[Sequence[str]]) -> list[str]:

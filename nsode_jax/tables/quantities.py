@@ -35,10 +35,18 @@ class Quantities:
     time_name: str
     notes: tuple[str, ...]
 
+    @property
+    def complete(self) -> tuple[Float[np.ndarray, " _"], ...]:
+        """Times of each run at which all quantities and inputs are known: laws are fitted there."""
+        return tuple(
+            t[np.isfinite(y).all(axis=1) & np.isfinite(u).all(axis=1)]
+            for t, y, u in zip(self.times, self.values, self.inputs, strict=True)
+        )
+
 
 def read_quantities(
     path: Source,
-    quantities: Sequence[str],
+    quantities: Sequence[str] | None = None,
     time: str | None = None,
     *,
     inputs: Sequence[str] = (),
@@ -48,7 +56,7 @@ def read_quantities(
 
     Args:
       path: the file; see `read_measurements`.
-      quantities: their columns, by name or number.
+      quantities: their columns, by name or number; None for the only one that there is.
       time: the column of times; None to find it.
       inputs: columns of measured inputs likewise.
       reading: `series`, `start`, `end`, `decimal`, `thousands` and `dates` of `read_measurements`.
@@ -56,14 +64,13 @@ def read_quantities(
     Raises:
       TrajectoryError: as `read_measurements`, and for values of which only a limit is known.
     """
-    columns = [*quantities, *inputs]
-    read = read_measurements(path, time, columns, replicates=True, constant=True, **reading)
+    read = read_measurements(path, time, quantities, inputs=inputs, **reading)
     read.require_no_limits()
-    number = len(read.trajectories) // len(columns)
+    number = len(read.trajectories) // len(read.columns)
     runs = [read.trajectories[run::number] for run in range(number)]
     aligned = [_aligned(parts) for parts in runs]
     times, values = zip(*aligned, strict=True)
-    names, last = read.columns, len(quantities)
+    names, last = read.columns, len(read.columns) - len(inputs)
     return Quantities(
         times,
         tuple(each[:, :last] for each in values),

@@ -13,12 +13,12 @@ from nsode_jax.dynamics.limits import Limits
 from nsode_jax.dynamics.trajectory import MIN_POINTS, Trajectory
 from nsode_jax.dynamics.vectors import TrajectoryError, count
 from nsode_jax.tables.clocks import refuse_numbers_of_clocks
-from nsode_jax.tables.columns import Choice, choose_columns
+from nsode_jax.tables.columns import Choice, choose_columns, choose_together
 from nsode_jax.tables.errors import error_columns, note_on_number, read_errors
 from nsode_jax.tables.files import Source, open_table
 from nsode_jax.tables.names import is_like_time
 from nsode_jax.tables.numbers import Numbers, read_numbers, with_marks_beside
-from nsode_jax.tables.parts import Part, read_part, told_together
+from nsode_jax.tables.parts import Part, Series, read_part, told_of_quantities, told_together
 from nsode_jax.tables.roles import errors_of
 from nsode_jax.tables.runs import (
     RESTART,
@@ -47,7 +47,8 @@ class Measurements:
       trajectories: cleaned series, in the order of the file.
       labels: what tells the series apart; ("",) if there is one.
       columns: what the columns of values are called, each by a name of its own.
-      limits: for each series what is known only by limits, which is not in its trajectory.
+      limits: for each series what is known only by limits, which is not in its trajectory;
+        words without a number, such as BLQ, are in neither.
       names: of time and value ("t" and "y" where the file names none), with their unit
         where they held dates or cells with units: "day [days since 2020-03-01]".
       notes: a sentence for each thing that was done.
@@ -103,7 +104,7 @@ def read_measurements(
     dates: str | None = None,
     sigma: str | float | None = None,
     fewest: int = MIN_POINTS,
-    constant: bool = False,
+    inputs: Sequence[str] | None = None,
 ) -> Measurements:
     """Reads series from a file with columns.
 
@@ -132,7 +133,9 @@ def read_measurements(
         several columns of values one for all, or one for each with commas between them), or
         a number for all. They are in the trajectories (`Trajectory.errors`).
       fewest: points that are needed, in all.
-      constant: whether a series may be constant, as a quantity or an input may be in a run.
+      inputs: columns of inputs, if the values are of quantities that were measured together:
+        a series of each, behind those of the quantities, which may be constant. Without `value`
+        the quantity is the only column that is left.
 
     Raises:
       TrajectoryError: if the file cannot be read, has no such columns, can be read in
@@ -142,7 +145,11 @@ def read_measurements(
     sheet, notes = open_table(path)
     restart = series == RESTART and RESTART not in sheet.names
     taken = error_columns(sheet, sigma)
-    choice = choose_columns(sheet, time, value, None if restart else series, replicates, taken)
+    label_column = None if restart else series
+    if inputs is None:
+        choice = choose_columns(sheet, time, value, label_column, replicates, taken)
+    else:
+        choice, replicates = choose_together(sheet, time, value, inputs, label_column), True
     if time is None:
         refuse_unreadable_times(sheet, choice.time, choice.series)
     t, time_name, window = _read_times(sheet, choice.time, convention, (start, end))
@@ -152,10 +159,8 @@ def read_measurements(
     ]
     errors = read_errors(sheet, sigma, taken, values, convention)
     notes += note_on_number(sheet, sigma)
-    if sigma is None and (known := errors_of(sheet, choice.values)):
-        names, option = ", ".join(map(sheet.label, known)), sheet.option(*known)
-        how = "give it a name of its own" if option.isdigit() else f"--sigma {option}"
-        notes.append(f"Column {names} seems to hold errors of measurement: {how}.")
+    if sigma is None and inputs is None:
+        notes += _on_likely_errors(sheet, choice)
     notes += [*sheet.notes, *choice.notes, *t.notes, *(n for y in values for n in y.notes)]
     if series is None:
         _require_one(sheet, choice, t, values[0], time is None, value is None)
@@ -176,18 +181,21 @@ def read_measurements(
     if replicates:
         parts = [part.named(_own_name(sheet, part.column, choice.values)) for part in parts]
     fewest_each = _FEWEST_OF_SEVERAL if len(parts) > 1 else fewest
-    read = _read_parts(sheet, choice, t, parts, window, fewest_each, constant)
+    read = _read_parts(sheet, choice, t, parts, window, fewest_each, inputs is not None)
     refuse_unsteady_times(sheet, choice.time, t.values, rows.values(), time is not None)
-    trajectories = tuple(trajectory for trajectory, _, _ in read)
+    trajectories = tuple(one.trajectory for one in read)
     total = sum(map(len, trajectories))
     if total < fewest:
         raise TrajectoryError(
             f"Only {count(total, 'usable point')} in all series; at least {fewest} are needed."
         )
     labels = tuple(part.label for part in parts)
-    notes += told_together(labels, [its_notes for _, _, its_notes in read])
+    if inputs is None:
+        notes += told_together(labels, [[*one.on_cells, *one.on_rows] for one in read])
+    else:
+        notes += told_of_quantities(list(rows), [read[i :: len(rows)] for i in range(len(rows))], t)
     names = time_name, _value_name(sheet, choice.values, values[0])
-    limits = tuple(limit for _, limit, _ in read)
+    limits = tuple(one.limits for one in read)
     columns = tuple(_own_name(sheet, column, choice.values) for column in choice.values)
     return Measurements(trajectories, labels, columns, limits, names, tuple(dict.fromkeys(notes)))
 
@@ -222,6 +230,15 @@ def _read_times(
     if low > high:
         raise TrajectoryError(f"The window ends (--to {bounds[1]}) before it begins ({bounds[0]}).")
     return known, name, (low, high)
+
+
+def _on_likely_errors(sheet: Sheet, choice: Choice) -> list[str]:
+    """A note on columns that seem to hold errors of these values."""
+    if not (known := errors_of(sheet, choice.values)):
+        return []
+    names, option = ", ".join(map(sheet.label, known)), sheet.option(*known)
+    how = "give it a name of its own" if option.isdigit() else f"--sigma {option}"
+    return [f"Column {names} seems to hold errors of measurement: {how}."]
 
 
 def _own_name(sheet: Sheet, column: int, columns: Sequence[int]) -> str:
@@ -260,7 +277,7 @@ def _read_parts(
     window: tuple[float, float],
     fewest: int,
     constant: bool,
-) -> list[tuple[Trajectory, Limits, list[str]]]:
+) -> list[Series]:
     """All series; what is wrong with one may be that another column was meant."""
     try:
         return [read_part(sheet, choice.time, t, part, window, fewest, constant) for part in parts]
