@@ -422,6 +422,15 @@ def test_limits_are_refused_where_they_would_not_count(tmp_path, capsys):
     assert "2 values of which only a limit is known" in capsys.readouterr().err
 
 
+def test_limits_without_a_number_are_left_out(tmp_path, capsys):
+    """Nothing is lost: they would not count in other laws either."""
+    columns = "\n".join(f"{t},{3 * np.exp(-t / 2):.3g},{2 * np.exp(-t / 3):.3g}" for t in range(9))
+    (tmp_path / "limits.csv").write_text(f"t,a,b\n{columns}\n9,BLQ,BLQ\n")
+    asked = ["--replicates", "--constants", "own", "--form=-k*y", "--out", str(tmp_path / "x.png")]
+    assert command.main([str(tmp_path / "limits.csv"), *asked]) == 0
+    assert "('BLQ' at 9): this row is left out" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [

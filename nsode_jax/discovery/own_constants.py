@@ -115,7 +115,8 @@ def discover_own_constants(
         raise ValueError(
             "constants of their own take several series, lists of times and of values; there is one"
         )
-    names = tuple(map(str, range(1, len(trajectories) + 1))) if labels is None else listed(labels)
+    given_labels = range(1, len(trajectories) + 1) if labels is None else listed(labels)
+    names = tuple(map(str, given_labels))
     if len(names) != len(trajectories):
         raise ValueError(f"there are {len(names)} labels for {len(trajectories)} series")
     if twice := [name for name, times in collections.Counter(names).items() if times > 1]:
@@ -142,7 +143,7 @@ def discover_own_constants(
     shares = [1.0] if formula is not None else _shares(found, given)
     if shared:
         found, shares = [_shared(found[0], given, shared)], shares[:1]
-    candidates = _candidates(found, shares, given, trajectories)
+    candidates = _candidates(found, shares, given, trajectories, names)
     if not np.isfinite(candidates[0].residual_rms).any():
         advice = "try a greater effort" if formula is None else "look at the form and its bounds"
         raise DiscoveryError(f"No form has solutions near the data of any series; {advice}.")
@@ -280,6 +281,7 @@ def _candidates(
     shares: Sequence[float],
     given: Sequence[Dataset],
     trajectories: Sequence[Trajectory],
+    labels: tuple[str, ...],
 ) -> tuple[FormCandidate, ...]:
     """The forms with their posterior probabilities."""
     spreads = np.array([data.spread for data in given])
@@ -302,6 +304,7 @@ def _candidates(
             shared=one.shared,
             bounds=one.bounds,
             goodness_of_fit=_goodness(one, given),
+            labels=labels,
         )
         for one, share in zip(found, shares, strict=True)
     )

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+from jaxtyping import Float
 from matplotlib.figure import Figure
 
+from nsode_jax.reporting.form_text import best_form_text, forms_text
 from nsode_jax.reporting.plot_series import plot_series
-from nsode_jax.results.own_constants import SHOWN, FormResult, best_form_text, forms_text
+from nsode_jax.results import own_constants_persistence
+from nsode_jax.results.own_constants import SHOWN, FormResult
 
 if TYPE_CHECKING:
     from nsode_jax.reporting.widget import LawWidget
@@ -18,6 +23,21 @@ if TYPE_CHECKING:
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class FormDiscovery(FormResult):
     """What `discover_own_constants` finds; `FormResult` says what it holds."""
+
+    def predict(
+        self,
+        t: Float[np.ndarray, " time"] | Sequence[float],
+        y0: float | None = None,
+        trajectory: int | str = 0,
+    ) -> Float[np.ndarray, " time"]:
+        """The solution of the best form at increasing times; see `FormCandidate.predict`."""
+        return self.best.predict(t, y0, trajectory)
+
+    def to_callable(
+        self, backend: str = "numpy", trajectory: int | str = 0
+    ) -> Callable[[Any], Any]:
+        """The best f of one series as a function; see `FormCandidate.to_callable`."""
+        return self.best.to_callable(backend, trajectory)
 
     def plot(
         self, path: str | Path | None = None, time_name: str = "t", value_name: str = "y"
@@ -39,6 +59,16 @@ class FormDiscovery(FormResult):
         from nsode_jax.reporting.widget import LawWidget
 
         return LawWidget(FormExploration(self, time_name, value_name))
+
+    def save(self, path: str | Path) -> None:
+        """Writes everything to a JSON file; see `own_constants_persistence.save`."""
+        own_constants_persistence.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """What `save` wrote, number by number; see `own_constants_persistence.load`."""
+        result = own_constants_persistence.load(path)
+        return cls(**{f.name: getattr(result, f.name) for f in dataclasses.fields(result)})
 
     def text(self, rows: int = SHOWN) -> str:
         """The forms, so many of them, and what the constants of the best one are."""

@@ -20,7 +20,15 @@ from nsode_jax.reporting.documents import (
     Table,
 )
 from nsode_jax.reporting.plot_series import plot_constants, plot_series
-from nsode_jax.reporting.report_parts import constant_row, how_it_was_made, png_of, write_files
+from nsode_jax.reporting.report_parts import (
+    JSON,
+    constant_row,
+    how_it_was_made,
+    png_of,
+    reading_back,
+    write_files,
+)
+from nsode_jax.results import own_constants_persistence
 from nsode_jax.results.formatting import probability_text, r2_text, value_within
 from nsode_jax.results.own_constants import FormResult, p_text
 from nsode_jax.results.rounding import SHARE
@@ -45,7 +53,9 @@ def write_report(
     source: str | None = None,
     options: Mapping[str, object] | None = None,
 ) -> tuple[Path, ...]:
-    """Writes `report.html`, `report.md`, `constants.csv`, `forms.csv` and the pictures.
+    """Writes `report.html`, `report.md`, tables, `discovery.json` and the pictures to a folder.
+
+    The tables are `constants.csv` and `forms.csv`.
 
     Args:
       found: what `discover_own_constants` found.
@@ -55,7 +65,8 @@ def write_report(
       options: what was asked for, to be listed.
 
     Returns:
-      The files written, `report.html` first.
+      The files written, `report.html` first. Without `discovery.json` if a formula
+      is too long to be saved.
 
     Raises:
       OSError: if they cannot be written.
@@ -84,10 +95,12 @@ def write_report(
     files = {
         "constants.csv": found.constants().to_csv,
         "forms.csv": partial(found.table().to_csv, index=False),
+        JSON: partial(own_constants_persistence.save, found),
     }
 
-    def content(_: tuple[str, ...]) -> list[Block]:
-        return _content(found, pictures, time_name, value_name, source, options or {})
+    def content(files: tuple[str, ...]) -> list[Block]:
+        names = time_name, value_name
+        return _content(found, pictures, *names, source, options or {}, JSON in files)
 
     several = f", constants of {number} series" if number > 1 else ""
     title = f"One law of {value_name} over {time_name}{several}"
@@ -101,6 +114,7 @@ def _content(
     value_name: str,
     source: str | None,
     options: Mapping[str, object],
+    saved: bool,
 ) -> list[Block]:
     best = found.best
     wary = what_to_be_wary_of(found)
@@ -135,6 +149,7 @@ def _content(
             "; ".join(found.tried),
             found.seconds,
         ),
+        *reading_back(saved, "FormDiscovery"),
     ]
 
 

@@ -15,9 +15,11 @@ from typing import Any, TypeVar
 import numpy as np
 from jaxtyping import Float
 
+from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.dynamics.vectors import TrajectoryError
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.expressions.operators import VARIABLES
+from nsode_jax.selection.named_formula import NamedFormula
 from nsode_jax.system.files import one_line, write_atomically
 
 LARGEST_FILE = 100_000_000
@@ -27,6 +29,15 @@ _LONGEST_FORMULA = 10_000  # Characters,
 _MOST_TOKENS = 300  # and tokens: an endless sum would exhaust Python's stack later.
 
 _NOT_FINITE = ("nan", "inf", "-inf")
+
+_LARGEST_WHOLE = 10**9
+
+_READERS = {
+    "nsode_jax discovery": "Discovery",
+    "nsode_jax system discovery": "SystemDiscovery",
+    "nsode_jax form discovery": "FormDiscovery",
+}
+"""Which class reads the files of a format."""
 
 Read = TypeVar("Read")
 
@@ -76,16 +87,34 @@ def encode_rows(rows: Iterable[Iterable[float]] | None) -> list[Any] | None:
     return None if rows is None else [encode_all(row) for row in rows]
 
 
+def encode_trajectory(series: Trajectory) -> dict[str, Any]:
+    """A series of values as JSON."""
+    return {
+        "t": series.t.tolist(),
+        "y": series.y.tolist(),
+        "noise": encode_all(series.noise),
+        "sigma": series.sigma,
+    }
+
+
 def encode_formula(expression: Expression) -> str:
     """The formula as text.
 
     Raises:
       DiscoveryFileError: if it is longer than `expression` would read.
     """
-    formula = expression.infix
-    if len(formula) > _LONGEST_FORMULA or expression.complexity > _MOST_TOKENS:
+    return _short_enough(expression.infix, expression.complexity)
+
+
+def encode_named_formula(formula: NamedFormula) -> str:
+    """The same of a formula whose constants have names, as it was written."""
+    return _short_enough(formula.text, len(formula.template))
+
+
+def _short_enough(formula: str, tokens: int) -> str:
+    if len(formula) > _LONGEST_FORMULA or tokens > _MOST_TOKENS:
         raise DiscoveryFileError(
-            f"a formula of {expression.complexity} tokens is too long to save; "
+            f"a formula of {tokens} tokens is too long to save; "
             f"the limit is {_MOST_TOKENS} tokens and {_LONGEST_FORMULA} characters"
         )
     return formula
@@ -140,8 +169,11 @@ def _refuse_constant(name: str) -> None:
 
 def _require_format(content: Any, format_name: str, newest: int) -> None:
     """Refuses files of another format, or of a version that is newer than this program."""
-    if not isinstance(content, dict) or content.get("format") != format_name:
-        raise DiscoveryFileError(f'it is not a "{format_name}" file')
+    given = content.get("format") if isinstance(content, dict) else None
+    if given != format_name:
+        reader = _READERS.get(given) if isinstance(given, str) else None
+        other = f', but a "{given}" file: {reader}.load reads it' if reader else ""
+        raise DiscoveryFileError(f'it is not a "{format_name}" file{other}')
     version = content.get("version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise DiscoveryFileError("its version is not a whole number from 1")
@@ -232,19 +264,48 @@ def as_finite(value: Any, where: str) -> float:
 
 
 def as_whole(value: Any, where: str) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**9:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST_WHOLE:
         return value
     raise DiscoveryFileError(f"{where} is not a whole number")
 
 
 def as_expression(value: Any, where: str, variables: tuple[str, ...] = VARIABLES) -> Expression:
+    law = Expression.from_infix(_as_formula(value, where), variables)
+    _require_few_tokens(law.complexity, where)
+    return law
+
+
+def as_named_formula(value: Any, where: str) -> NamedFormula:
+    try:
+        formula = NamedFormula.parse(_as_formula(value, where))
+    except (DiscoveryFileError, ExpressionError):
+        raise
+    except ValueError as error:  # Too many names.
+        raise DiscoveryFileError(f"{where}: {error}") from None
+    _require_few_tokens(len(formula.template), where)
+    return formula
+
+
+def _as_formula(value: Any, where: str) -> str:
     formula = as_text(value, where)
     if len(formula) > _LONGEST_FORMULA:
         raise DiscoveryFileError(f"{where} is longer than {_LONGEST_FORMULA} characters")
-    law = Expression.from_infix(formula, variables)
-    if law.complexity > _MOST_TOKENS:
+    return formula
+
+
+def _require_few_tokens(tokens: int, where: str) -> None:
+    if tokens > _MOST_TOKENS:
         raise DiscoveryFileError(f"{where} has more than {_MOST_TOKENS} operators and numbers")
-    return law
+
+
+def as_trajectory(value: Any, where: str) -> Trajectory:
+    """What `encode_trajectory` wrote."""
+    entry = as_dictionary(value, where)
+    t, y = (read_field(entry, name, as_list(as_finite), where) for name in ("t", "y"))
+    noise = read_optional(entry, "noise", as_list(as_number), where)
+    noise = noise if noise is None else np.array(noise)
+    sigma = read_optional({"sigma": None, **entry}, "sigma", as_number, where)
+    return Trajectory(np.array(t), np.array(y), noise, sigma)
 
 
 def read_covariance(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.stats
@@ -15,9 +15,9 @@ from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.display import value_with_error
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.bounds import Bounds
-from nsode_jax.results import prediction
+from nsode_jax.results import callables, prediction
 from nsode_jax.results.diagnostics import POOR_R2
-from nsode_jax.results.formatting import aligned, probability_text, r2_text, value_within
+from nsode_jax.results.formatting import probability_text, value_within
 from nsode_jax.results.source import program_of_series
 from nsode_jax.results.uncertainty import quantile
 from nsode_jax.selection.named_formula import NamedFormula
@@ -121,6 +121,7 @@ class FormCandidate:
       bounds: within which the constants were to be; None for no such.
       goodness_of_fit: probability of so bad a fit of all series if the form and the known
         errors of measurement are right; NaN where they are unknown.
+      labels: what the series are called; () if they have numbers only.
     """
 
     formula: NamedFormula
@@ -140,6 +141,7 @@ class FormCandidate:
     shared: tuple[str, ...] = ()
     bounds: Bounds | None = None
     goodness_of_fit: float = math.nan
+    labels: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -170,24 +172,73 @@ class FormCandidate:
             return np.zeros(self.constants.shape, bool)
         return self.bounds.pressed(self.constants, self.standard_errors)
 
-    def law(self, series: int) -> Expression:
-        """f of one series, by its number from 0.
+    def law(self, series: int | str) -> Expression:
+        """f of one series, by its number from 0 or its label.
 
         Raises:
-          ValueError: if the series has no solution.
+          ValueError: if the series has no solution, or there is no such series.
         """
-        if not np.isfinite(self.constants[series]).all():
+        place = self._place(series)
+        if not np.isfinite(self.constants[place]).all():
             raise ValueError(f"series {series} has no solution by {self.formula.text}")
-        return self.formula.with_values(self.constants[series])
+        return self.formula.with_values(self.constants[place])
+
+    def to_callable(
+        self, backend: str = "numpy", trajectory: int | str = 0
+    ) -> Callable[[Any], Any]:
+        """`law` of one series as a function of arrays; see `callables.to_callable`."""
+        return callables.to_callable(self.law(trajectory), backend)
 
     def solution(
-        self, t: Float[np.ndarray, " time"] | Sequence[float], series: int
+        self, t: Float[np.ndarray, " time"] | Sequence[float], series: int | str
     ) -> Float[np.ndarray, " time"]:
         """The fitted solution of one series at any times; NaN where it does not exist."""
-        if not np.isfinite(self.constants[series]).all():
+        place = self._place(series)
+        if not np.isfinite(self.constants[place]).all():
             return np.full(np.shape(t), np.nan)
-        start, y0 = self.start_times[series], float(self.y0s[series])
-        return prediction.solution(self.law(series), start, y0, t)
+        start, y0 = self.start_times[place], float(self.y0s[place])
+        return prediction.solution(self.law(place), start, y0, t)
+
+    def predict(
+        self,
+        t: Float[np.ndarray, " time"] | Sequence[float],
+        y0: float | None = None,
+        trajectory: int | str = 0,
+    ) -> Float[np.ndarray, " time"]:
+        """The solution of the law of one series at given times.
+
+        Args:
+          t: increasing times, shape [time].
+          y0: value at t[0]. Without it the solution is the fitted one, and times
+            must not lie before the data of the series.
+          trajectory: whose constants, and whose fitted solution: the number of the series,
+            from 0, or its label.
+
+        Returns:
+          Values, shape [time]; NaN from where the solution ceases to exist (it
+          blows up or leaves the domain of f; where f is 0 at the edge it rests).
+
+        Raises:
+          ValueError: if the times are not increasing, or lie before the data, if there is no
+            such series, or if it has no solution by this form.
+        """
+        law = self.law(trajectory)
+        if y0 is not None:
+            return prediction.predict(law, float(y0), t)
+        place = self._place(trajectory)
+        return prediction.predict(law, float(self.y0s[place]), t, self.start_times[place])
+
+    def _place(self, series: int | str) -> int:
+        """The number of a series, from 0, that is given by it or by its label."""
+        if isinstance(series, str):
+            if series not in self.labels:
+                known = f"; they are {_first_of(self.labels)}" if self.labels else ""
+                raise ValueError(f"there is no series {series!r}{known}")
+            return self.labels.index(series)
+        number = len(self.constants)
+        if series not in range(number):
+            raise ValueError(f"trajectory is one of {number}, counted from 0; got {series}")
+        return int(series)
 
     def compared(self) -> tuple[Comparison, ...]:
         """Each constant over all series: may they share one value?"""
@@ -327,8 +378,7 @@ class FormResult:
     def _where(self, chosen: Bool[np.ndarray, " series"]) -> str:
         """Such as ` for 3, 7`: the first of the chosen series; nothing if there is only one."""
         which = [label for label, is_chosen in zip(self.labels, chosen) if is_chosen]
-        more = f" and {len(which) - SHOWN} more" if len(which) > SHOWN else ""
-        return f" for {', '.join(which[:SHOWN])}{more}" if len(self.labels) > 1 else ""
+        return f" for {_first_of(which)}" if len(self.labels) > 1 else ""
 
     @property
     def conspicuous(self) -> tuple[str, ...]:
@@ -344,43 +394,7 @@ def p_text(p_value: float) -> str:
     return "< 0.0001" if p_value < 1e-4 else f"{p_value:.2g}"
 
 
-def forms_text(found: FormResult, rows: int) -> str:
-    """The best forms as aligned text."""
-    header = ("rank", "probability", "median R²", "constants", "dy/dt =")
-    lines = [header] + [
-        (
-            str(rank),
-            probability_text(one.probability),
-            r2_text(float(np.median(one.r2))),
-            str(len(one.names)),
-            f"{one.formula.text}  ({one.name})" if one.name else one.formula.text,
-        )
-        for rank, one in enumerate(found.candidates[:rows], start=1)
-    ]
-    return "\n".join(aligned(lines))
-
-
-def best_form_text(found: FormResult) -> str:
-    """The best form and what its constants are over the series."""
-    best = found.best
-    lines = [str(best)]
-    meanings = dict(zip(best.names, best.meanings))
-    for compared in best.compared():
-        meaning = f"  [{meanings[compared.name]}]" if compared.name in meanings else ""
-        shared = ", the same in all series" if compared.name in best.shared else ""
-        lines.append(f"  {compared}{shared}{meaning}")
-    least = r2_text(best.r2.min())
-    rest = [f"R²: median {r2_text(float(np.median(best.r2)))}, least {least}"]
-    if len(found.labels) == 1:
-        rest = [f"R²: {least}"]
-    if not math.isnan(best.goodness_of_fit):
-        rest.append(f"goodness of fit {probability_text(best.goodness_of_fit)}")
-    if found.unexplained:
-        rest.append(
-            f"no solution for {len(found.unexplained)} series: "
-            f"{', '.join(found.unexplained[:SHOWN])}"
-        )
-    if found.conspicuous:
-        rest.append(f"explained worse than the others: {', '.join(found.conspicuous[:SHOWN])}")
-    rest += [*found.remarks_on_fit, *found.remarks_on_bounds]
-    return "\n".join([*lines, *(f"  {line}" for line in rest)])
+def _first_of(labels: Sequence[str]) -> str:
+    """Such as `3, 7`, or `A1, A2, A3, A4, A5 and 91 more`."""
+    more = f" and {len(labels) - SHOWN} more" if len(labels) > SHOWN else ""
+    return f"{', '.join(labels[:SHOWN])}{more}"

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from nsode_jax.dynamics.limits import Limits
-from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.results.json_fields import (
     DiscoveryFileError,
     as_boolean,
@@ -30,15 +29,16 @@ from nsode_jax.results.json_fields import (
     as_list,
     as_number,
     as_text,
+    as_trajectory,
     encode,
     encode_all,
     encode_formula,
     encode_rows,
+    encode_trajectory,
     read_covariance,
     read_discovery,
     read_field,
     read_numbers,
-    read_optional,
     read_some,
     write_discovery,
 )
@@ -68,7 +68,7 @@ def save(result: Result, path: str | Path) -> None:
     """
     content = {
         "tried": list(result.tried),
-        "trajectories": [_encode_trajectory(trajectory) for trajectory in result.trajectories],
+        "trajectories": [encode_trajectory(trajectory) for trajectory in result.trajectories],
         "limits": [_encode_limits(limits) for limits in result.limits],
         "candidates": [_encode_candidate(candidate) for candidate in result.candidates],
         "own_laws": [law.to_entry() for law in result.candidates[0].own_laws],
@@ -87,15 +87,6 @@ def load(path: str | Path) -> Result:
 
 
 # --- writing ---------------------------------------------------------------------
-
-
-def _encode_trajectory(trajectory: Trajectory) -> dict[str, Any]:
-    return {
-        "t": trajectory.t.tolist(),
-        "y": trajectory.y.tolist(),
-        "noise": encode_all(trajectory.noise),
-        "sigma": trajectory.sigma,
-    }
 
 
 def _encode_limits(limits: Limits) -> dict[str, Any]:
@@ -148,7 +139,7 @@ def _encode_name(name: Name | None) -> dict[str, Any] | None:
 
 
 def _decode(content: dict[str, Any]) -> Result:
-    trajectories = read_some(content, "trajectories", _decode_trajectory)
+    trajectories = read_some(content, "trajectories", as_trajectory)
     limits = read_field({"limits": [], **content}, "limits", as_list(_decode_limits))
     if len(limits) not in (0, len(trajectories)):
         raise DiscoveryFileError(
@@ -176,15 +167,6 @@ def _decode_own_law(value: Any, where: str) -> NamedLaw:
         return NamedLaw.from_entry(as_dictionary(value, where), where)
     except CatalogueError as error:
         raise DiscoveryFileError(str(error)) from error
-
-
-def _decode_trajectory(value: Any, where: str) -> Trajectory:
-    entry = as_dictionary(value, where)
-    t, y = (read_field(entry, name, as_list(as_finite), where) for name in ("t", "y"))
-    noise = read_optional(entry, "noise", as_list(as_number), where)
-    noise = noise if noise is None else np.array(noise)
-    sigma = read_optional({"sigma": None, **entry}, "sigma", as_number, where)
-    return Trajectory(np.array(t), np.array(y), noise, sigma)
 
 
 def _decode_limits(value: Any, where: str) -> Limits:
