@@ -17,6 +17,7 @@ from scipy.optimize import least_squares
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.bounds import Bounds
 from nsode_jax.fitting.linearized import dependence
+from nsode_jax.fitting.moderated import moderated
 from nsode_jax.fitting.trajectory_fitting import (
     FULL,
     LEAST_SINGULAR,
@@ -34,9 +35,6 @@ _MOST_STEPS = 400_000
 
 KNOWN = 10**9
 """Degrees of freedom of what is not estimated: Student's t is normal then."""
-
-_LEAST_FREEDOM = 3
-"""Degrees of freedom below which a series does not tell its own noise."""
 
 _LEAST_NOISE = 1e-9
 """Of the spread: series that are exact do not count infinitely more than others."""
@@ -61,8 +59,8 @@ class OwnConstants:
         series has no solution, shape [series].
       covariances: of the constants of each series; NaN where the data do not determine
         them, shape [series, constants, constants].
-      freedom: degrees of freedom by which each series' noise was estimated, those of all
-        together where it was theirs, `KNOWN` where that was not needed, shape [series].
+      freedom: degrees of freedom by which each series' noise was estimated, by its residuals
+        and by those of all, `KNOWN` where that was not needed, shape [series].
       converged: whether the fits met their tolerance, shape [series].
     """
 
@@ -121,8 +119,11 @@ def fit_own_constants(
     shared = np.zeros(starts.shape[1], bool) if shared is None else shared
     noise, freedom = _noise(problems)
     if shared.any() and math.isfinite(usual):
-        problems, met = _together(series, law_of, problems, noise, shared, bounds)
+        alike = 1.0 / np.array([problem.spread for problem in problems])
+        weights = np.where(np.isfinite(noise), noise, alike)
+        problems, met = _together(series, law_of, problems, weights, shared, bounds)
         converged = [met and math.isfinite(problem.best_rms) for problem in problems]
+        noise, freedom = _noise(problems, int(shared.sum()))
     number = starts.shape[1]
     solved = np.array([math.isfinite(problem.best_rms) for problem in problems])
     final = np.array([problem.best * problem.scale for problem in problems])
@@ -166,27 +167,27 @@ def _alone(
 
 
 def _noise(
-    problems: Sequence[Problem],
+    problems: Sequence[Problem], shared: int = 0
 ) -> tuple[Float[np.ndarray, " series"], Int[np.ndarray, " series"]]:
     """Standard deviation of each series' noise, relative to its spread, and degrees of freedom.
 
-    Known, or estimated; of series with few points by all of them together, in units of y.
+    Known, or estimated by its residuals and by what is usual in all; NaN if nothing tells.
+
+    Args:
+      problems: the fits.
+      shared: how many of their constants are one for all.
     """
     known = [problem.sigma for problem in problems]
-    if None not in known:
-        spreads = np.array([problem.spread for problem in problems])
-        return np.array(known) / spreads, np.full(len(problems), KNOWN)
-    squares = np.array([problem.best_rms**2 * problem.data.size for problem in problems])
-    freedom = np.array([problem.data.size - problem.best.size for problem in problems])
     spreads = np.array([problem.spread for problem in problems])
-    usable = np.isfinite(squares) & (freedom > 0)
-    in_all = int(freedom[usable].sum())
-    pooled = np.sum((squares * spreads**2)[usable]) / max(in_all, 1)
-    with np.errstate(invalid="ignore"):
-        own = np.sqrt(squares / np.maximum(freedom, 1))
-    few = ~np.isfinite(squares) | (freedom < _LEAST_FREEDOM)
-    noise = np.maximum(np.where(few, math.sqrt(pooled) / spreads, own), _LEAST_NOISE)
-    return noise, np.where(few, in_all, freedom)
+    if None not in known:
+        return np.array(known) / spreads, np.full(len(problems), KNOWN)
+    solved = np.array([math.isfinite(problem.best_rms) for problem in problems])
+    squares = np.array([problem.best_rms**2 * problem.data.size for problem in problems])
+    own = np.array([problem.data.size - problem.best.size for problem in problems])
+    freedom = own + shared - shared / max(int(solved.sum()), 1)
+    variances, known_by = moderated(squares * spreads**2, freedom)
+    noise = np.maximum(np.sqrt(variances) / spreads, _LEAST_NOISE)
+    return noise, np.floor(known_by + 1e-9).astype(int)
 
 
 # --- constants that are shared ---------------------------------------------------
@@ -334,7 +335,8 @@ def _covariances(
     linear = {
         i: part
         for i, problem in enumerate(problems)
-        if math.isfinite(problem.best_rms) and (part := problem.linearized(problem.best))
+        if math.isfinite(problem.best_rms) and math.isfinite(noise[i])
+        if (part := problem.linearized(problem.best))
     }
     left = [part.residual / noise[i] for i, part in linear.items()]
     repeated = int(shared.sum()) * (len(linear) - 1)

@@ -159,7 +159,9 @@ class FormCandidate:
 
         If the form is right. They end where constants may not be.
         """
-        half = np.asarray(quantile(self.freedom.astype(np.float64)))[:, None] * self.standard_errors
+        shared = [name in self.shared for name in self.names]  # One constant has one interval.
+        freedom = np.where(shared, self.freedom.max(), self.freedom[:, None])
+        half = np.asarray(quantile(freedom.astype(np.float64))) * self.standard_errors
         ends = np.stack([self.constants - half, self.constants + half], axis=-1)
         if self.bounds is None:
             return ends
@@ -248,13 +250,11 @@ class FormCandidate:
         values, errors = self.constants[:, place], self.standard_errors[:, place]
         known = np.isfinite(values) & (errors > 0)
         if not known.any():
-            nothing = (math.nan,) * 6
-            return Comparison(name, *nothing)
+            return Comparison(name, *(math.nan,) * 6)
         values, errors, freedom = values[known], errors[known], self.freedom[known]
         low, median, high = (float(np.quantile(values, q)) for q in (0.0, 0.5, 1.0))
         if name in self.shared or len(self.constants) == 1:
-            first = float(values[0]), float(errors[0])
-            return Comparison(name, *first, median, low, high, math.nan)
+            return Comparison(name, float(values[0]), float(errors[0]), median, low, high, math.nan)
         if values.size < 2:
             return Comparison(name, math.nan, math.nan, median, low, high, math.nan)
         weights = errors**-2.0
