@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
@@ -57,6 +58,52 @@ def test_each_quantity_has_a_likeness_of_its_own():
     factor = dependence([residual[20:]], 1)
     assert factor > 2.0
     np.testing.assert_allclose(root @ root.T, np.diag([0.05, 0.05 * factor]), atol=1e-12)
+
+
+def test_noise_of_a_group_is_by_what_its_own_parameters_leave():
+    """Two regressions without a common parameter: each has the covariance that it has alone."""
+    parts, rng = [_jacobian(6, 1), _jacobian(9, 4)], np.random.default_rng(1)
+    jacobian = np.zeros((15, 5))
+    jacobian[:6, :1], jacobian[6:, 1:] = parts
+    residual = rng.standard_normal(15)
+    noises = Linearized(residual, jacobian).noise_of_groups(
+        [[np.arange(6)], [np.arange(6, 15)]], 1e-6
+    )
+    assert [noise.freedom for noise in noises] == pytest.approx([5.0, 5.0])
+    found = sum(noise.root @ noise.root.T for noise in noises)
+    expected = np.zeros((5, 5))
+    for part, own, at in zip(parts, np.split(residual, [6]), np.split(np.arange(5), [1])):
+        expected[np.ix_(at, at)] = own @ own / 5.0 * np.linalg.inv(part.T @ part)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_a_group_that_its_parameters_follow_tells_no_noise():
+    jacobian, groups = _jacobian(12), [[np.arange(2)], [np.arange(2, 12)]]
+    residual = np.tile(ALTERNATING, 3)
+    equal = Linearized(residual, jacobian).noise_of_groups(groups, 1e-6)
+    assert sum(noise.freedom for noise in equal) == pytest.approx(10.0)
+    precise = Linearized(residual, jacobian).weighted(np.repeat([1e3, 1.0], [2, 10]))
+    assert precise.noise_of_groups(groups, 1e-6) is None
+
+
+def test_intervals_hold_parameters_that_a_precise_group_tells():
+    """Of eight precise rows and eight noisy ones: the precise tell all but one parameter."""
+    jacobian, rng, tries = _jacobian(16, 4), np.random.default_rng(2), 2000
+    jacobian[:8, 3] = 0.0
+    size = np.repeat([0.01, 1.0], 8)
+    weighted, groups = jacobian / size[:, None], [[np.arange(8)], [np.arange(8, 16)]]
+    held = np.zeros(4)
+    for residual in rng.standard_normal((tries, 16)):
+        fitted, *_ = np.linalg.lstsq(weighted, residual, rcond=None)
+        linear = Linearized(residual - weighted @ fitted, weighted)
+        noises = linear.noise_of_groups(groups, 1e-6)
+        error = np.sqrt(sum((noise.root**2).sum(axis=1) for noise in noises))
+        freedom = np.array([noises[0].freedom] * 3 + [noises[1].freedom])
+        held += np.abs(fitted) < scipy.stats.t.ppf(0.975, freedom) * error
+    assert noises[0].freedom == pytest.approx(5.0, abs=0.01)
+    # Neighbours that are alike by chance widen some.
+    assert (held / tries > 0.95 - 3 * np.sqrt(0.95 * 0.05 / tries)).all()
+    assert (held / tries < 0.98).all()
 
 
 @pytest.mark.parametrize(("correlation", "least"), [(0.0, 0.88), (0.8, 0.8)])

@@ -7,7 +7,7 @@ from solved import laws
 
 from nsode_jax.dynamics.system import System, integrate
 from nsode_jax.fitting.fit import Origin
-from nsode_jax.fitting.shooting import covariance, fit_system
+from nsode_jax.fitting.shooting import covariance, fit_system, least_freedom, refitted, uncertainty
 from nsode_jax.fitting.system_problem import Tie
 from nsode_jax.fitting.trajectory_fitting import FULL
 from nsode_jax.observed.observations import Observations, Run
@@ -46,6 +46,60 @@ def test_errors_of_a_noisy_quantity_do_not_shrink_beside_a_precise_one():
     joint = error([x, z], "-0.7*x", "-0.4*z")
     assert joint[1] == pytest.approx(alone[0], rel=0.05)
     assert joint[0] < 1e-5
+
+
+def test_noise_of_each_quantity_is_by_the_parameters_that_it_takes_itself():
+    """Two quantities without any coupling, of three and of two parameters."""
+    t, rng = np.linspace(0.0, 5.0, 7), np.random.default_rng(3)
+    x = 2.0 - np.exp(-0.7 * t) + 0.02 * rng.standard_normal(t.size)
+    z = np.exp(-0.4 * t) + 0.02 * rng.standard_normal(t.size)
+
+    def known(columns, names, *texts):
+        run = Run(t, np.stack(columns, axis=1), np.empty((t.size, 0)))
+        data = Observations(System(tuple(names)), (run,))
+        fit = fit_system(data, laws(names, *texts), ORIGINS[: len(texts)], stopping=FULL)
+        return uncertainty(data, fit)
+
+    alone = [known([x], "x", "1.4 - 0.7*x"), known([z], "z", "-0.4*z")]
+    assert [each.freedom for each in alone] == pytest.approx([4.0, 5.0], abs=1e-6)
+    joint = known([x, z], "xz", "1.4 - 0.7*x", "-0.4*z")
+    expected = np.concatenate([np.diag(each.covariance) for each in alone])
+    assert np.diag(joint.covariance) == pytest.approx(expected, rel=0.01)
+    assert joint.freedom == pytest.approx(4.0, abs=1e-3)
+
+
+def _decay_into(points: int, noise: tuple[float, float]):
+    """x decays into a y of another noise, which decays; the data and the fit."""
+    t, system = np.linspace(0.0, 6.0, points), System(("x", "y"))
+    truth = laws(system.variables, "-0.8*x", "0.7*x - 0.3*y")
+    y = integrate(truth, [5.0, 1.0], t)
+    y += np.array(noise) * np.random.default_rng(5).standard_normal(y.shape)
+    data = Observations(system, (Run(t, y, np.empty((t.size, 0))),))
+    fit = fit_system(data, truth, ORIGINS[:2], stopping=FULL)
+    return data, refitted(data, fit, FULL)
+
+
+def test_a_precise_quantity_takes_nearly_all_parameters():
+    """Of y's eight points four are taken by its three constants and its first value."""
+    known = uncertainty(*_decay_into(8, (0.3, 0.003)))
+    assert known.freedom == pytest.approx(4.0, abs=0.1)
+    # With equal noise the eleven degrees of freedom are those of both.
+    assert 4.5 < uncertainty(*_decay_into(8, (0.1, 0.1))).freedom < 11.0
+
+
+def test_without_freedom_of_a_quantity_nothing_is_known():
+    """y has as many points as it takes parameters, though x has many more."""
+    data, fit = _decay_into(4, (0.3, 0.003))
+    assert uncertainty(data, fit) is None and covariance(data, fit) is None
+
+
+def test_freedom_is_that_of_the_constant_that_is_known_least():
+    freedom = np.array([4.0, 10.0])
+    one_each = np.array([[2.0, 0.0, 0.0], [0.0, 3.0, 0.0]])
+    assert least_freedom(one_each, freedom) == 4.0
+    # (1 + 1)² / (1/4 + 1/10), of all constants that are fitted.
+    assert least_freedom(np.array([[1.0, 0.0], [1.0, 0.0]]), freedom) == pytest.approx(80 / 7)
+    assert least_freedom(np.zeros((2, 3)), freedom) == 4.0
 
 
 def test_stiff_systems_are_fitted():

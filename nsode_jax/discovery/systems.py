@@ -21,7 +21,7 @@ from nsode_jax.discovery.weighting import weighted_system, with_expected_noise
 from nsode_jax.dynamics.system import TIME
 from nsode_jax.fitting.components import component_forms
 from nsode_jax.fitting.progress import Progress, silent
-from nsode_jax.fitting.shooting import SystemFit, covariance
+from nsode_jax.fitting.shooting import SystemFit, uncertainty
 from nsode_jax.observed.observations import Observations
 from nsode_jax.observed.regression import Regression
 from nsode_jax.observed.runs import read_runs
@@ -235,7 +235,7 @@ def as_candidates(
     candidates = []
     for place, ((fit, score), share) in enumerate(zip(ranked, shares, strict=True)):
         left, spread = fit.residuals**2, data.spread**2
-        known = covariance(data, fit) if place < _WITH_UNCERTAINTY else None
+        known = uncertainty(data, fit) if place < _WITH_UNCERTAINTY else None
         candidates.append(
             SystemCandidate(
                 system=data.system,
@@ -248,22 +248,14 @@ def as_candidates(
                 residuals=tuple(float(r) for r in fit.residuals),
                 score=score,
                 probability=share,
-                covariance=known,
-                freedom=_freedom(data, fit, known),
+                covariance=None if known is None else known.covariance,
+                freedom=math.inf if known is None else known.freedom,
                 segments=fit.segments,
                 shared=tuple((tie.place, tie.partner) for tie in fit.ties),
                 converged=fit.converged,
             )
         )
     return tuple(candidates)
-
-
-def _freedom(data: Observations, fit: SystemFit, known: np.ndarray | None) -> float:
-    """Observations beyond the fitted constants and states."""
-    if known is None:
-        return math.inf
-    constants = int((np.diag(known) > 0).sum()) - len(fit.ties)
-    return data.count * len(data.system.observed) - constants - fit.states.size
 
 
 def _remarks(best: SystemCandidate) -> list[str]:

@@ -11,8 +11,14 @@ from jaxtyping import Float, Int
 
 from nsode_jax.fitting.trust_region import root_of_inverse
 
+Groups = Sequence[Sequence[Int[np.ndarray, " _"]]]
+"""Numbers of rows: of each series in each group."""
+
 _BEYOND_CHANCE = 2.0
 """Standard deviations of the autocorrelation of independent noise, 1 / sqrt(n)."""
+
+_LEAST_FREEDOM = 0.5
+"""Degrees of freedom below which residuals do not tell how large the noise is."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -59,18 +65,14 @@ class Linearized:
         return Linearized(larger * self.residual / factors, factors[:, None] * self.jacobian)
 
     def root_of_covariance(
-        self,
-        groups: Sequence[Sequence[Int[np.ndarray, " _"]]],
-        least_singular: float,
-        alike: bool = True,
+        self, groups: Groups, least_singular: float
     ) -> Float[np.ndarray, "parameters parameters"] | None:
         """A root R: the covariance of the parameters is R R' times the variance of the residuals.
 
         Args:
           groups: the rows of each series in the order of time, those together whose noise has
-            one autocorrelation, such as a quantity in each run; every row belongs to one.
+            one autocorrelation; every row belongs to one. The noise of all has one size.
           least_singular: see `root_of_inverse`.
-          alike: whether the noise of all groups has one size; else each has that of its residuals.
 
         Returns:
           None where the data do not determine all parameters.
@@ -82,12 +84,62 @@ class Linearized:
         moved = self.jacobian @ root
         for group in groups:
             rows = np.concatenate(group)
-            taken = self.jacobian.shape[1] * rows.size / self.residual.size
-            moved[rows] *= np.sqrt(dependence([self.residual[each] for each in group], taken))
-            if not alike and self.rms:
-                moved[rows] *= np.sqrt(np.mean(self.residual[rows] ** 2)) / self.rms
+            moved[rows] *= np.sqrt(self._dependence(group, _leverage(moved[rows])))
         _, triangle = np.linalg.qr(moved)
         return root @ triangle.T
+
+    def noise_of_groups(self, groups: Groups, least_singular: float) -> list[GroupNoise] | None:
+        """What the noise of each group, which has a size of its own, does to the parameters.
+
+        Parameters take as many observations of a group as its leverage, the trace of its part of
+        the hat matrix J P J' (Hoaglin and Welsch 1978, Am. Stat. 32): nearly all of them those
+        of a precise group beside noisy ones.
+
+        Args:
+          groups: as of `root_of_covariance`, such as each quantity in all runs.
+          least_singular: see `root_of_inverse`.
+
+        Returns:
+          For each group; the covariance of the parameters is the sum of all. None where the data
+          do not determine all parameters, or leave none of a group to tell its noise.
+        """
+        root = root_of_inverse(self.jacobian, least_singular)
+        if root is None:
+            return None
+        moved, found = self.jacobian @ root, []
+        for group in groups:
+            rows = np.concatenate(group)
+            taken = _leverage(moved[rows])
+            freedom = rows.size - taken
+            if freedom < _LEAST_FREEDOM:
+                return None
+            variance = float(self.residual[rows] @ self.residual[rows]) / freedom
+            variance *= self._dependence(group, taken)
+            _, triangle = np.linalg.qr(np.sqrt(variance) * moved[rows])
+            found.append(GroupNoise(root @ triangle.T, freedom))
+        return found
+
+    def _dependence(self, group: Sequence[Int[np.ndarray, " _"]], taken: float) -> float:
+        return dependence([self.residual[rows] for rows in group], taken)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class GroupNoise:
+    """What the noise of some of the observations does to the parameters.
+
+    Attributes:
+      root: R, the part R R' of their covariance is by this noise.
+      freedom: of these observations, those beyond what the parameters take; its degrees of
+        freedom.
+    """
+
+    root: Float[np.ndarray, "parameters _"]
+    freedom: float
+
+
+def _leverage(moved: Float[np.ndarray, "rows parameters"]) -> float:
+    """Of rows of the Jacobian times a root of the inverse: the parameters that these rows fit."""
+    return float((moved**2).sum())
 
 
 def autocorrelation(series: Sequence[Float[np.ndarray, " _"]]) -> float:

@@ -71,6 +71,19 @@ class SystemFit:
         return tuple(map(structure, self.laws))
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Uncertainty:
+    """How well the constants of a system are known.
+
+    Attributes:
+      covariance: of the constants of all laws; zeros for those that are not fitted.
+      freedom: degrees of freedom of the variances in it, the fewest that one has.
+    """
+
+    covariance: Float[np.ndarray, "constants constants"]
+    freedom: float
+
+
 def fit_system(
     data: Observations,
     laws: Sequence[Expression],
@@ -160,13 +173,18 @@ def linearized(data: Observations, fit: SystemFit) -> list[Linearized] | None:
 def covariance(
     data: Observations, fit: SystemFit
 ) -> Float[np.ndarray, "constants constants"] | None:
-    """Covariance of the constants of all laws, from the linearized solutions.
+    """Covariance of the constants of all laws: that of `uncertainty`."""
+    known = uncertainty(data, fit)
+    return None if known is None else known.covariance
 
-    Each quantity has a noise of its own size and autocorrelation. Constants that are not
-    fitted have zeros.
+
+def uncertainty(data: Observations, fit: SystemFit) -> Uncertainty | None:
+    """How well the constants of all laws are known, from the linearized solutions.
+
+    Each quantity has a noise of its own size and autocorrelation.
 
     Returns:
-      None where the data do not determine the constants.
+      None where the data do not determine the constants or the noise of a quantity.
     """
     problem = Problem(data, fit.laws, fit.ties, fit.segments, fit.states, fit.residuals)
     linear = problem.linearized()
@@ -177,9 +195,33 @@ def covariance(
     groups = [
         [number * np.arange(*run) + k for run in itertools.pairwise(ends)] for k in range(number)
     ]
-    root = linear.root_of_covariance(groups, _LEAST_SINGULAR, alike=False)
-    if root is None:
+    noises = linear.noise_of_groups(groups, _LEAST_SINGULAR)
+    if noises is None:
         return None
-    variance = float(linear.residual @ linear.residual) / linear.freedom
-    spread = problem.constants_by(root)
-    return variance * spread @ spread.T
+    spreads = [problem.constants_by(noise.root) for noise in noises]
+    freedom = least_freedom(
+        np.array([(spread**2).sum(axis=1) for spread in spreads]),
+        np.array([noise.freedom for noise in noises]),
+    )
+    return Uncertainty(np.sum([spread @ spread.T for spread in spreads], axis=0), freedom)
+
+
+def least_freedom(
+    variances: Float[np.ndarray, "quantities constants"], freedom: Float[np.ndarray, " quantities"]
+) -> float:
+    """Degrees of freedom of the variance of that constant whose variance is known least.
+
+    A sum of estimated variances V_k has about (sum of V_k)² / (sum of V_k² / n_k) (Satterthwaite
+    1946, Biometrics Bulletin 2): those of one quantity, if all is by its noise.
+
+    Args:
+      variances: of each constant by the noise of each quantity; zero if it is not fitted.
+      freedom: of the noise of each quantity, n_k.
+
+    Returns:
+      The least of `freedom` where there are no variances.
+    """
+    largest = variances.max(axis=0)
+    shares = variances[:, largest > 0] / largest[largest > 0]
+    squares = (shares**2 / freedom[:, None]).sum(axis=0)
+    return float(min(shares.sum(axis=0) ** 2 / squares, default=freedom.min()))
