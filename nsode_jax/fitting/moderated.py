@@ -61,8 +61,8 @@ def _prior(
     more = float(np.var(centred, ddof=1) - np.mean(polygamma(1, freedom / 2)))
     if more <= float(polygamma(1, _MANY / 2)):
         return pooled, math.inf
-    weight = 2 * math.exp(
-        brentq(lambda log: float(polygamma(1, math.exp(log))) - more, -20.0, math.log(_MANY))
-    )
+    half = brentq(lambda log: float(polygamma(1, math.exp(log))) - more, -20.0, math.log(_MANY))
+    assert isinstance(half, float)  # And no report on the search: none was asked for.
+    weight = 2 * math.exp(half)
     mean = float(np.mean(centred)) + float(digamma(weight / 2)) - math.log(weight / 2)
     return math.exp(mean), weight
