@@ -128,3 +128,11 @@ def test_both_sides_of_an_equation_spell_names_alike():
     found = discovered(System(("light_level", "y1")), ("-2*light_level", "-y1"), (1.0, 2.0))
     for name in (r"\mathrm{light\_level}", "y_{1}"):
         assert found.best.latex().count(name) == 2
+
+
+def test_one_row_of_inputs_is_the_start():
+    driven = candidate_of(System(("x",), ("u",)), "u")
+    assert_allclose(driven.predict([3.0], [0.5], inputs=np.array([2.0])), [[0.5]])
+    held = measured_inputs(np.array([3.0]), np.array([[2.0]]))
+    assert_allclose(held(np.array([1.0, 3.0, 9.0])), [[2.0, 2.0, 2.0]])
+    assert not held.jumps.size

@@ -113,10 +113,13 @@ def measured_inputs(t: Float[np.ndarray, " time"], u: Float[np.ndarray, "time in
     """What measured inputs are between the rows.
 
     What changes in steps is held from its row until the next (zero-order hold). Else it is a
-    curve through the values that does not overshoot (monotone cubics).
+    curve through the values that does not overshoot (monotone cubics). One row holds for ever.
     """
     if not u.shape[1]:
         return NO_INPUTS
+    if len(t) == 1:
+        ends = np.array([t[0], np.nextafter(t[0], math.inf)])
+        return Inputs(ends, np.concatenate([np.zeros((3, 1, u.shape[1])), u[None]]))
     curve = PchipInterpolator(t, u)
     breaks, coefficients = np.asarray(curve.x), np.array(curve.c, order="C")
     held = np.array([changes_in_steps(column) for column in u.T])
