@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from bitwise import assert_same
 from numpy.testing import assert_allclose, assert_array_equal
 from pandas.testing import assert_frame_equal
 from solved import logistic
@@ -84,23 +85,6 @@ def file(found, tmp_path):
     path = tmp_path / "forms.json"
     found.save(path)
     return path
-
-
-def assert_same(one, other, where):
-    """The same data, bit by bit; of dataclasses, field by field."""
-    assert type(one) is type(other) or {type(one), type(other)} <= {float, np.float64}, where
-    if dataclasses.is_dataclass(one):
-        for field in dataclasses.fields(one):
-            name = field.name
-            assert_same(getattr(one, name), getattr(other, name), f"{where}.{name}")
-    elif isinstance(one, tuple):
-        for i, (a, b) in enumerate(zip(one, other, strict=True)):
-            assert_same(a, b, f"{where}[{i}]")
-    elif isinstance(one, float | np.ndarray):
-        a, b = np.asarray(one), np.asarray(other)
-        assert (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes()), where
-    else:
-        assert one == other, where
 
 
 # --- predictions -------------------------------------------------------------------

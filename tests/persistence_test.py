@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from bitwise import assert_same
 from numpy.testing import assert_array_equal
 
 from nsode_jax.dynamics.limits import Limits
@@ -38,10 +39,6 @@ OWN_LAW = NamedLaw.from_entry(
         },
     }
 )
-
-
-def bits(values):
-    return np.asarray(values, np.float64).tobytes()
 
 
 def discovery():
@@ -98,22 +95,6 @@ def changed(file, change):
     change(content)
     file.write_text(json.dumps(content), encoding="utf-8")
     return file
-
-
-def assert_same(one, other, where):
-    """The same data, bit by bit; of dataclasses, field by field."""
-    assert type(one) is type(other) or {type(one), type(other)} <= {float, np.float64}, where
-    if dataclasses.is_dataclass(one):
-        for field in dataclasses.fields(one):
-            name = field.name
-            assert_same(getattr(one, name), getattr(other, name), f"{where}.{name}")
-    elif isinstance(one, tuple):
-        for i, (a, b) in enumerate(zip(one, other, strict=True)):
-            assert_same(a, b, f"{where}[{i}]")
-    elif isinstance(one, float | np.ndarray):
-        assert bits(one) == bits(other) and np.shape(one) == np.shape(other), where
-    else:
-        assert one == other, where
 
 
 def is_default(value, field):

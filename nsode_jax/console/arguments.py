@@ -149,7 +149,12 @@ def _ask_of_the_table(add: Callable) -> None:
         metavar="COL",
         help="column of values: name, or number from 1; several for coupled laws: prey,predator",
     )
-    add("--input", metavar="COLS", help="columns of measured inputs that laws may depend on")
+    add(
+        "--input",
+        metavar="COLS",
+        help="columns of measured inputs that laws may depend on; what changes in steps is held "
+        "from its row until the next",
+    )
     add(
         "--series",
         metavar="COL",

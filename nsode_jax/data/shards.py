@@ -158,7 +158,7 @@ def _refuse_other_settings(path: Path, config: GenerationConfig) -> None:
         sections = [("", before, now)] + [
             (f"{name}.", before[name], now[name]) for name in ("prior", "solver")
         ]
-        before["versions"].items()
+        dict(before["versions"])  # Needed where something must be written anew.
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is damaged; delete {path.parent} to start anew") from error
     _refuse(path.parent, sections)

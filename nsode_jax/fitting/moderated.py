@@ -40,7 +40,7 @@ def moderated(
     total = float(freedom[tells].sum())
     usual, weight = _prior(squares[tells], freedom[tells])
     own_squares, own_freedom = np.where(tells, squares, 0.0), np.where(tells, freedom, 0.0)
-    if math.isinf(weight) or weight == 0.0 == own_freedom.min():
+    if math.isinf(weight):
         return np.full(squares.shape, usual), np.full(squares.shape, total)
     known = own_freedom + weight
     return (own_squares + weight * usual) / known, np.minimum(known, total)
@@ -55,7 +55,7 @@ def _prior(
     """
     pooled, own = float(squares.sum() / freedom.sum()), squares / freedom
     if own.size < 2 or not pooled > 0.0:
-        return pooled, 0.0 if own.size < 2 else math.inf
+        return pooled, math.inf
     logs = np.log(np.maximum(own, _LEAST * (np.median(own) or pooled)))
     centred = logs - digamma(freedom / 2) + np.log(freedom / 2)
     more = float(np.var(centred, ddof=1) - np.mean(polygamma(1, freedom / 2)))
