@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from observing import observed
 
-from nsode_jax.dynamics.system import System, integrate, measured_inputs
+from nsode_jax.dynamics.measured_inputs import measured_inputs
+from nsode_jax.dynamics.system import System, integrate
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.components import component_forms
 from nsode_jax.fitting.fit import Origin
@@ -64,11 +65,11 @@ def test_solutions_are_followed_as_exactly_in_small_units():
 
 def test_what_an_input_did_between_the_observations_counts():
     """A voltage that changes every 40 ms, and a speed that is seen every 50 ms."""
-    system, t = System(("speed",), ("volt",)), np.linspace(0.0, 15.0, 3000)
+    system, t = System(("speed",), ("volt",), held=("volt",)), np.linspace(0.0, 15.0, 3000)
     volt = np.repeat(np.random.default_rng(1).choice(4, size=375), 8).astype(float)[:, None]
     law = Expression.from_infix("2*volt - 1.5*speed - 0.8*speed**2", system.variables)
-    speed = integrate([law], [0.1], t, measured_inputs(t, volt))
-    data = Observations(system, (Run(t[::10], speed[::10], volt, None, t),))
+    speed = integrate([law], [0.1], t, measured_inputs(t, volt, (True,)))
+    data = Observations(system, (Run(t[::10], speed[::10], volt, None, t, (True,)),))
     fit = fit_system(data, [law], (Origin("test"),), stopping=FULL)
     assert fit.residuals[0] < 1e-3 * data.spread[0]
     (form,) = component_forms(data, fit)

@@ -6,7 +6,8 @@ import pytest
 
 from nsode_jax.discovery import discover
 from nsode_jax.dynamics.vectors import TrajectoryError
-from nsode_jax.observed.runs import MAX_INPUTS, MAX_POINTS, read_runs
+from nsode_jax.observed.forcing import MAX_ROWS
+from nsode_jax.observed.runs import MAX_POINTS, read_runs
 
 T = np.linspace(0.0, 5.0, 30)
 WAVES = np.stack([np.sin(T), np.cos(T)], axis=1)
@@ -146,11 +147,11 @@ def test_inputs_are_known_where_quantities_are_thinned_or_missing():
 
 
 def test_many_inputs_are_thinned_with_a_word():
-    t = np.linspace(0.0, 5.0, 2 * MAX_INPUTS)
+    t = np.linspace(0.0, 5.0, 2 * MAX_ROWS)
     data, notes = read(t, np.sin(t), np.cos(t), order=2)
-    assert data.runs[0].input_times.size == MAX_INPUTS
+    assert data.runs[0].input_times.size == MAX_ROWS
     assert notes[1:] == [
-        f"{t.size} rows of inputs thinned to {MAX_INPUTS}: what changes faster is not seen."
+        f"{t.size} rows of inputs thinned to {MAX_ROWS}: what changes faster is not seen."
     ]
 
 
@@ -226,12 +227,35 @@ def test_inputs_that_change_in_steps_are_said_to_be_held():
     _, notes = read(T, WAVES, np.stack([switch, np.sin(T)], axis=1), input_names=["heat", "x"])
     note = "heat changes in steps: each value was taken to hold until the next row."
     assert notes == [note]
-    _, notes = read(T, [WAVES, WAVES], [switch, np.sin(T)], input_names=["heat"])
-    assert notes == [f"Run 1 of 2: {note}"]
+    # Once for all runs, which have one system.
+    levels = np.floor(T)
+    data, notes = read(T, [WAVES, WAVES], [switch, 2 * levels], input_names=["heat"])
+    assert notes == [note] and data.system.held == ("heat",)
+    assert all(run.holds == (True,) for run in data.runs)
+
+
+def test_whether_an_input_is_held_is_decided_before_rows_are_left_out():
+    """2,000 steps in 20,000 rows are steps, whatever the 3,000 rows that are kept look like."""
+    t, random = np.linspace(0.0, 100.0, 20_000), np.random.default_rng(0)
+    u = np.repeat(random.uniform(size=2000), 10)
+    data, _ = read(t, np.stack([np.sin(t), np.cos(t)], axis=1), u)
+    between = np.linspace(0.0, 99.0, 4001) + 0.0031
+    last = np.searchsorted(t, between, side="right") - 1
+    np.testing.assert_array_equal(data.runs[0].inputs(between)[0], u[last])
+
+
+def test_a_step_logged_as_two_rows_of_one_time_is_a_step():
+    for order in (slice(None), slice(None, None, -1)):
+        rows = np.sort(np.r_[np.arange(30), 15])
+        u = np.arange(31) > 15
+        data, _ = read(T[rows][order], WAVES[rows][order], u[order])
+        (run,) = data.runs
+        np.testing.assert_array_equal(run.inputs.jumps, [T[15]])
+        np.testing.assert_array_equal(run.u[:, 0], np.arange(30) >= 15)
 
 
 def test_of_many_rows_of_an_input_all_steps_are_kept():
-    t = np.linspace(0.0, 5.0, 4 * MAX_INPUTS)
+    t = np.linspace(0.0, 5.0, 4 * MAX_ROWS)
     switch = (np.sin(40 * t) > 0).astype(float)
     waves = np.stack([np.sin(t), np.cos(t)], axis=1)
     data, notes = read(t, waves, switch)

@@ -79,6 +79,29 @@ def test_inputs_at_times_of_their_own_come_back(found, tmp_path):
     np.testing.assert_array_equal(again.inputs(t), run.inputs(t))
 
 
+def test_what_is_held_comes_back(found, tmp_path):
+    t = found.runs[0].t
+    u = np.stack([np.sin(t), np.sin(t) > 0], axis=1)
+    system = dataclasses.replace(found.system, inputs=("u", "pump"), held=("pump",))
+    run = Run(t, found.runs[0].y, u, holds=system.holds)
+    laws = tuple(Expression(law.prefix, system.variables) for law in found.best.laws)
+    best = dataclasses.replace(found.best, system=system, laws=laws)
+    driven = dataclasses.replace(found, candidates=(best,), runs=(run,) * len(found.runs))
+    driven.save(tmp_path / "driven.json")
+    again = SystemDiscovery.load(tmp_path / "driven.json")
+    assert again.system == system and again.runs[0].holds == (False, True)
+    between = (t[1:] + t[:-1]) / 2
+    np.testing.assert_array_equal(again.runs[0].inputs(between), run.inputs(between))
+    content = json.loads((tmp_path / "driven.json").read_text())
+    content["system"]["held"] = ["tap"]
+    (tmp_path / "damaged.json").write_text(json.dumps(content))
+    with pytest.raises(DiscoveryFileError, match="held names inputs"):
+        SystemDiscovery.load(tmp_path / "damaged.json")
+    del content["system"]["held"]  # As files were before.
+    (tmp_path / "before.json").write_text(json.dumps(content))
+    assert SystemDiscovery.load(tmp_path / "before.json").system.held == ()
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [

@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose
 from observing import discovered, prey_discovery
 
 from nsode_jax.discovery.systems import as_candidates
-from nsode_jax.dynamics.system import System, integrate, measured_inputs
+from nsode_jax.dynamics.measured_inputs import measured_inputs
+from nsode_jax.dynamics.system import System, integrate
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.shooting import fit_system

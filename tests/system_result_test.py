@@ -7,7 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 from observing import PREY, PREY_LAWS, discovered, prey_discovery
 
-from nsode_jax.dynamics.system import System, integrate, measured_inputs
+from nsode_jax.dynamics.measured_inputs import measured_inputs
+from nsode_jax.dynamics.system import System, integrate
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.observed.observations import Run
 from nsode_jax.reporting.system_discovery import SystemDiscovery
@@ -128,6 +129,16 @@ def test_both_sides_of_an_equation_spell_names_alike():
     found = discovered(System(("light_level", "y1")), ("-2*light_level", "-y1"), (1.0, 2.0))
     for name in (r"\mathrm{light\_level}", "y_{1}"):
         assert found.best.latex().count(name) == 2
+
+
+def test_inputs_are_held_as_they_were_in_the_data_whatever_the_rows_look_like():
+    ends, dose = np.array([0.0, 10.0]), candidate_of(System(("x",), ("u",)), "u")
+    assert_allclose(dose.predict(ends, [0.0], inputs=ends)[-1], 50.0)  # A ramp, by its ends.
+    held = candidate_of(System(("x",), ("u",), held=("u",)), "u")
+    assert_allclose(held.predict(ends, [0.0], inputs=ends)[-1], 0.0, atol=1e-9)
+    times, levels = np.array([0.0, 5.0, 8.0, 10.0]), np.array([0.5, 2.0, 1.2, 1.2])
+    assert_allclose(held.predict(times, [0.0], inputs=levels)[-1], 2.5 + 6.0 + 2.4)
+    assert_allclose(held.predict([0.0, 1.0], [0.0], inputs=np.array([1.0, 3.0]))[-1], 1.0)
 
 
 def test_one_row_of_inputs_is_the_start():

@@ -8,10 +8,11 @@ from solved import laws
 from nsode_jax.dynamics import dop853_system
 from nsode_jax.dynamics.dop853 import SUCCESS
 from nsode_jax.dynamics.dop853_system import Inputs
+from nsode_jax.dynamics.measured_inputs import changes_in_steps, measured_inputs
 from nsode_jax.dynamics.solve import solve_system
 from nsode_jax.dynamics.stack_machine import Program
 from nsode_jax.dynamics.stiff import solve_stiff
-from nsode_jax.dynamics.system import System, changes_in_steps, integrate, measured_inputs
+from nsode_jax.dynamics.system import System, integrate
 
 
 def test_a_rotation_is_a_circle():
@@ -60,14 +61,22 @@ LEVELS = np.repeat(np.random.default_rng(0).uniform(0.0, 80.0, 60), 4)
     ],
 )
 def test_which_inputs_change_in_steps(values, steps):
-    assert changes_in_steps(np.asarray(values, float)) is steps
+    assert changes_in_steps([np.asarray(values, float)]) is steps
+
+
+def test_runs_of_one_input_are_judged_as_one():
+    """Of the rows of one run alone too many change."""
+    slow, fast = np.repeat([0.0, 3.0, 1.0, 2.0], 30), np.repeat([0.0, 2.0, 1.0, 3.0, 1.0], 2)
+    assert not changes_in_steps([fast]) and changes_in_steps([slow, fast])
+    # What differs between runs only is no step.
+    assert not changes_in_steps([np.zeros(9), np.ones(9)])
 
 
 def test_what_changes_in_steps_is_held_until_the_next_row():
     t = ROWS / 2
     u = np.stack([HEATER, np.sin(t), LEVELS], axis=1)
     u[-1, 0] = 80.0
-    inputs = measured_inputs(t, u)
+    inputs = measured_inputs(t, u, (True, False, True))
     np.testing.assert_array_equal(inputs(t), np.where([[1], [0], [1]], u.T, inputs(t)))
     for share in (0.01, 0.99):
         between = inputs(t[:-1] + 0.5 * share)
@@ -83,7 +92,7 @@ def test_what_is_smooth_is_the_same_curve_as_ever():
     curve, inputs = PchipInterpolator(t, u), measured_inputs(t, u)
     np.testing.assert_array_equal(inputs.breaks, curve.x)
     np.testing.assert_array_equal(inputs.coefficients, curve.c)
-    beside = measured_inputs(t, np.stack([u[:, 0], t > 4.0], axis=1))
+    beside = measured_inputs(t, np.stack([u[:, 0], t > 4.0], axis=1), (False, True))
     np.testing.assert_array_equal(beside.coefficients[:, :-1, 0], curve.c[..., 0])
     assert not inputs.jumps.size and beside.jumps.tolist() == [t[t > 4.0][0]]
 
@@ -103,7 +112,7 @@ HEATING = "0.09*u - 0.12*T + 2.4"
 @pytest.mark.parametrize("u", [HEATER, LEVELS])
 def test_a_held_input_has_its_closed_form(u):
     t, law = ROWS / 2, laws(("T", "u"), HEATING)
-    inputs, exact = measured_inputs(t, u[:, None]), heated(u)
+    inputs, exact = measured_inputs(t, u[:, None], (True,)), heated(u)
     np.testing.assert_allclose(integrate(law, [22.0], t, inputs)[:, 0], exact, atol=1e-6)
     # From a jump, between rows, and to just before or after a jump.
     for start, times in ((11, t[11:]), (13, t[13:21]), (9, np.r_[t[9], np.nextafter(20, [9, 99])])):
@@ -117,7 +126,7 @@ def test_a_held_input_has_its_closed_form(u):
 
 def test_steps_end_at_jumps_and_so_are_few():
     t, program = ROWS / 2, Program.from_expressions(laws(("T", "u"), HEATING))
-    held = measured_inputs(t, LEVELS[:, None])
+    held = measured_inputs(t, LEVELS[:, None], (True,))
     curve = PchipInterpolator(t, LEVELS[:, None])
     steps = []
     for inputs in (held, Inputs(curve.x, np.ascontiguousarray(curve.c))):

@@ -9,7 +9,8 @@ from observing import observed
 
 from nsode_jax.discover import main
 from nsode_jax.discovery import SystemDiscovery, discover
-from nsode_jax.dynamics.system import System, integrate, measured_inputs
+from nsode_jax.dynamics.measured_inputs import measured_inputs
+from nsode_jax.dynamics.system import System, integrate
 from nsode_jax.evaluation.driven_systems import same_structure
 from nsode_jax.expressions.expression import Expression
 
@@ -92,7 +93,7 @@ def test_an_input_that_is_on_or_off_has_no_powers():
     stimulus = ((t % 8) < 4).astype(float)[:, None]
     system = System(("y",), ("u",))
     law = Expression.from_infix("2*u - 0.5*y", system.variables)
-    y = integrate([law], np.array([0.5]), t, measured_inputs(t, stimulus))
+    y = integrate([law], np.array([0.5]), t, measured_inputs(t, stimulus, (True,)))
     y += 0.05 * np.random.default_rng(0).standard_normal(y.shape)
     best = discover(t, y, inputs=stimulus, input_names=("u",), effort="fast").best
     assert same_structure(best.laws, [law])

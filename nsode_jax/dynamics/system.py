@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
-from scipy.interpolate import PchipInterpolator
 
 from nsode_jax.dynamics import dop853_system
 from nsode_jax.dynamics.dop853 import TOO_MANY_STEPS
@@ -26,10 +25,6 @@ from nsode_jax.expressions.operators import TIME
 MOST_OBSERVED = MOST_STATES
 """Quantities that one system may have."""
 
-_FEW_STEPS, _LARGE_STEP, _ONWARD = 1 / 3, 1 / 20, 1 / 4
-"""Of an input that holds: most changes, by the rows; the least typical one, by the range; and
-most of them that go on in the same direction at the next row."""
-
 
 @dataclasses.dataclass(frozen=True)
 class System:
@@ -40,12 +35,14 @@ class System:
       inputs: names of measured inputs, which have no equations.
       explicit_time: whether laws may depend on the time.
       order: 1, or 2 where positions are observed and velocities are not.
+      held: names of those inputs that keep each value until the next (zero-order hold).
     """
 
     observed: tuple[str, ...]
     inputs: tuple[str, ...] = ()
     explicit_time: bool = False
     order: int = 1
+    held: tuple[str, ...] = ()
 
     def __post_init__(self):
         if self.order not in (1, 2):
@@ -54,7 +51,14 @@ class System:
             raise ValueError(
                 f"a system has 1 to {MOST_OBSERVED} quantities, got {len(self.observed)}"
             )
+        if not set(self.held) <= set(self.inputs):
+            raise ValueError(f"held names inputs, {self.inputs}; got {self.held}")
         Expression((1.0,), self.variables)  # Names that cannot be used are refused.
+
+    @property
+    def holds(self) -> tuple[bool, ...]:
+        """Whether each of the inputs is held."""
+        return tuple(name in self.held for name in self.inputs)
 
     @property
     def velocities(self) -> tuple[str, ...]:
@@ -92,46 +96,6 @@ class System:
         """One right-hand side for each state, from those that are looked for."""
         known = (Expression((velocity,), self.variables) for velocity in self.velocities)
         return (*known, *laws)
-
-
-def changes_in_steps(values: Float[np.ndarray, " rows"]) -> bool:
-    """Whether an input is constant but for steps, as a switch, a valve or a controller is.
-
-    It is if it has two values; or if few rows differ from the one before, by much of the range,
-    and do not go on in the same direction at the next row, as ramps and measured curves do.
-    """
-    changes = np.diff(values)
-    steps = changes[changes != 0.0]
-    if not steps.size or np.unique(values).size == 2:
-        return bool(steps.size)
-    onward = np.count_nonzero(np.sign(changes[1:]) * np.sign(changes[:-1]) > 0)
-    few = steps.size <= _FEW_STEPS * changes.size and onward <= _ONWARD * steps.size
-    return bool(few and np.median(np.abs(steps)) >= _LARGE_STEP * np.ptp(values))
-
-
-def measured_inputs(t: Float[np.ndarray, " time"], u: Float[np.ndarray, "time inputs"]) -> Inputs:
-    """What measured inputs are between the rows.
-
-    What changes in steps is held from its row until the next (zero-order hold). Else it is a
-    curve through the values that does not overshoot (monotone cubics). One row holds for ever.
-    """
-    if not u.shape[1]:
-        return NO_INPUTS
-    if len(t) == 1:
-        ends = np.array([t[0], np.nextafter(t[0], math.inf)])
-        return Inputs(ends, np.concatenate([np.zeros((3, 1, u.shape[1])), u[None]]))
-    curve = PchipInterpolator(t, u)
-    breaks, coefficients = np.asarray(curve.x), np.array(curve.c, order="C")
-    held = np.array([changes_in_steps(column) for column in u.T])
-    if not held.any():
-        return Inputs(breaks, coefficients)
-    # The last value holds too: an own piece, of no length, is where it begins.
-    breaks = np.append(breaks, np.nextafter(breaks[-1], math.inf))
-    last = np.zeros((len(coefficients), 1, u.shape[1]))
-    last[-1] = u[-1]
-    coefficients = np.concatenate([coefficients, last], axis=1)
-    coefficients[:-1, :, held], coefficients[-1, :, held] = 0.0, u[:, held].T
-    return Inputs(breaks, coefficients)
 
 
 def integrate(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from nsode_jax.dynamics.vectors import TrajectoryError, as_numbers, as_times, as_written, count
 
@@ -129,30 +129,18 @@ def clean(
         )
         t, y, errors = t[usable], y[usable], errors[usable]
     _require_enough(t.size, fewest, f"after {count(dropped, 'row')} dropped" if dropped else "")
-    _require_computable(t, "times")
-    _require_computable(y, "values")
+    require_computable(t, "times")
+    require_computable(y, "values")
 
-    steps = np.diff(t)
-    if (steps < 0).any():
-        order = np.argsort(t, kind="stable")
-        t, y, errors = t[order], y[order], errors[order]
-        notes.append(
-            "Times were in decreasing order; the rows were put in increasing order."
-            if (steps <= 0).all()
-            else "Times were not in increasing order; the rows were sorted by time."
-        )
-
-    # Times that differ by rounding only (0.3 and 0.1 * 3) are the same time: a
-    # difference quotient over such a step would be noise.
-    new = np.diff(t) > 2 * np.finfo(float).eps * np.maximum(np.abs(t[1:]), np.abs(t[:-1]))
-    group = np.concatenate([[0], np.cumsum(new)])
+    order, group, note = in_time(t)
+    t, y, errors, notes = t[order], y[order], errors[order], [*notes, *note]
     if group[-1] + 1 < t.size:
         size, weights = np.bincount(group), errors**-2.0
         notes.append(
             f"{count(int((size > 1).sum()), 'time')} occurred more than once; the values of a "
             f"repeated time were averaged ({t.size} rows became {size.size})."
         )
-        t = t[np.concatenate([[True], new])]
+        t = t[np.flatnonzero(np.diff(group, prepend=-1))]
         weight = np.bincount(group, weights=weights)
         y, errors = np.bincount(group, weights=weights * y) / weight, 1 / np.sqrt(weight)
         _require_enough(t.size, fewest, "with different times")
@@ -166,6 +154,33 @@ def clean(
         return Trajectory(t, y).with_errors(errors, typical(errors)), tuple(notes)
     averaged = (errors < 1.0).any()
     return Trajectory(t, y, errors if averaged else None), tuple(notes)
+
+
+def in_time(
+    t: Float[np.ndarray, " time"],
+) -> tuple[Int[np.ndarray, " time"], Int[np.ndarray, " time"], list[str]]:
+    """The rows in the order of their times.
+
+    Times that differ by rounding only (0.3 and 0.1 * 3) are the same time: a difference quotient
+    over such a step would be noise.
+
+    Args:
+      t: finite times.
+
+    Returns:
+      The places of the rows, the number of each one's time among the different ones, and a note
+      if the rows were in another order.
+    """
+    order, steps, notes = np.arange(t.size), np.diff(t), []
+    if (steps < 0).any() and (steps <= 0).all():
+        order = order[::-1]
+        notes.append("Times were in decreasing order; the rows were put in increasing order.")
+    elif (steps < 0).any():
+        order = np.argsort(t, kind="stable")
+        notes.append("Times were not in increasing order; the rows were sorted by time.")
+    t = t[order]
+    new = np.diff(t) > 2 * np.finfo(float).eps * np.maximum(np.abs(t[1:]), np.abs(t[:-1]))
+    return order, np.cumsum(np.concatenate([np.zeros(min(t.size, 1), bool), new])), notes
 
 
 def _as_errors(
@@ -204,7 +219,7 @@ def _require_enough(points: int, fewest: int, circumstance: str) -> None:
         )
 
 
-def _require_computable(values: Float[np.ndarray, " time"], what: str) -> None:
+def require_computable(values: Float[np.ndarray, " time"], what: str) -> None:
     """Squares and products of magnitude and range must neither overflow nor vanish."""
     advice = "multiply the column by a suitable power of ten (choose another unit)"
     largest = np.abs(values).max()

@@ -25,7 +25,8 @@ from jaxtyping import Float
 
 from nsode_jax.discovery.pipeline import DiscoveryError
 from nsode_jax.discovery.systems import discover_system
-from nsode_jax.dynamics.system import System, integrate, measured_inputs
+from nsode_jax.dynamics.measured_inputs import measured_inputs
+from nsode_jax.dynamics.system import System, integrate
 from nsode_jax.evaluation.json_lines import SEED, Line, Tasks, command
 from nsode_jax.evaluation.metrics import GOOD_SOLUTION_R2
 from nsode_jax.evaluation.odebench_systems import r2

@@ -11,7 +11,8 @@ import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.dynamics.dop853_system import Inputs
-from nsode_jax.dynamics.system import System, measured_inputs
+from nsode_jax.dynamics.measured_inputs import measured_inputs
+from nsode_jax.dynamics.system import System
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.observed.noise_scale import LINEAR, NoiseScale, scale_of
@@ -33,6 +34,7 @@ class Run:
         1 / square over all runs being 1; None where all are alike.
       input_times: at which the inputs were measured, strictly increasing; None where they are
         those of the quantities.
+      holds: whether each of the inputs is held between the rows; none is if it is empty.
       exact: whether curves go through all values, as fast as these may change.
     """
 
@@ -41,6 +43,7 @@ class Run:
     u: Float[np.ndarray, "rows inputs"]
     noise_sizes: Float[np.ndarray, "time observed"] | None = None
     input_times: Float[np.ndarray, " rows"] | None = None
+    holds: tuple[bool, ...] = ()
     exact: bool = False
 
     def __len__(self) -> int:
@@ -59,7 +62,8 @@ class Run:
     @functools.cached_property
     def inputs(self) -> Inputs:
         """The inputs at any time: held between the rows, or curves."""
-        return measured_inputs(self.t if self.input_times is None else self.input_times, self.u)
+        times = self.t if self.input_times is None else self.input_times
+        return measured_inputs(times, self.u, self.holds)
 
     @functools.cached_property
     def weights(self) -> Float[np.ndarray, "time observed"]:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from nsode_jax.dynamics.system import MOST_OBSERVED, TIME, System, changes_in_steps
+from nsode_jax.dynamics.system import MOST_OBSERVED, TIME, System
 from nsode_jax.dynamics.trajectory import clean
 from nsode_jax.dynamics.vectors import TrajectoryError, as_numbers, times_alike
 from nsode_jax.expressions.expression import is_variable_name
+from nsode_jax.observed.forcing import Forcing, held
 from nsode_jax.observed.observations import Observations, Run
-from nsode_jax.observed.thinning import evenly_spread, rows_to_keep
+from nsode_jax.observed.thinning import rows_to_keep
 
 MAX_POINTS, MAX_POINTS_IN_ALL, _LEAST_OF_A_RUN = 300, 1500, 50
 """Of one run, longer ones are thinned; of all together, but so many of each."""
-
-MAX_INPUTS = 3000
-"""Rows of inputs of one run, likewise."""
 
 
 def read_runs(
@@ -82,24 +82,39 @@ def read_runs(
         for name, of_runs in zip(own, zip(*(part.T for part in columns), strict=True))
         if not all(map(_is_constant, of_runs))
     ]
-    runs, said = [], []
-    most = max(_LEAST_OF_A_RUN, min(MAX_POINTS, MAX_POINTS_IN_ALL // len(values)))
+    runs, said, forcings = [], [], []
     for place, which in enumerate(zip(times, columns, us, strict=True), start=1):
-        try:
-            run, its_notes = _run(*which, system, may_rest, most)
-        except TrajectoryError as error:
-            if not several or len(values) == 1:
-                raise
-            raise TrajectoryError(f"Run {place} of {len(values)}: {error}") from None
-        runs.append(run)
-        said.append(its_notes)
+        with _named(place, len(values)):
+            forcings.append(_forcing(*which, system))
     for name, of_runs in zip(other, np.concatenate(us).T, strict=True):
         if _is_constant(of_runs):
             raise TrajectoryError(f"The input {name} is constant; leave it out.")
+    system = dataclasses.replace(system, held=held(other, forcings))
+    notes += [
+        f"{name} changes in steps: each value was taken to hold until the next row."
+        for name in system.held
+    ]
+    most = max(_LEAST_OF_A_RUN, min(MAX_POINTS, MAX_POINTS_IN_ALL // len(values)))
+    for place, which in enumerate(zip(times, columns, us, forcings, strict=True), start=1):
+        with _named(place, len(values)):
+            run, its_notes = _run(*which, system, may_rest, most)
+        runs.append(run)
+        said.append(its_notes)
     data = Observations(system, tuple(runs))
     if any(run.noise_sizes is not None for run in runs):
         data = data.with_noise(1.0 / data.weights)
     return data, [*notes, *_of_runs(said)]
+
+
+@contextlib.contextmanager
+def _named(place: int, number: int) -> Iterator[None]:
+    """Says of which run it is that data cannot be used."""
+    try:
+        yield
+    except TrajectoryError as error:
+        if number == 1:
+            raise
+        raise TrajectoryError(f"Run {place} of {number}: {error}") from None
 
 
 def _of_runs(said: Sequence[Sequence[str]]) -> list[str]:
@@ -202,15 +217,13 @@ def _names(
     return tuple(found), notes
 
 
-def _run(
+def _forcing(
     t: Any,
     y: Float[np.ndarray, "time observed"],
     u: Float[np.ndarray, "rows inputs"],
     system: System,
-    may_rest: Sequence[str],
-    most: int,
-) -> tuple[Run, list[str]]:
-    """One run, cleaned and thinned, and notes; some quantities may be constant in it."""
+) -> Forcing:
+    """The inputs of one run, in all its rows."""
     lengths = {len(t), len(y), len(u)}
     if len(lengths) > 1:
         raise TrajectoryError(
@@ -225,8 +238,20 @@ def _run(
                 f"The input {name} is not known to the ends of the data; leave out the rows "
                 "without it."
             )
-    known &= np.isfinite(u).all(axis=1)
-    rows = np.flatnonzero(known)
+    return Forcing.of(t, u)
+
+
+def _run(
+    t: Any,
+    y: Float[np.ndarray, "time observed"],
+    u: Float[np.ndarray, "rows inputs"],
+    forcing: Forcing,
+    system: System,
+    may_rest: Sequence[str],
+    most: int,
+) -> tuple[Run, list[str]]:
+    """One run, cleaned and thinned, and notes; some quantities may be constant in it."""
+    rows = np.flatnonzero(np.isfinite(y).all(axis=1) & np.isfinite(u).all(axis=1))
     if not rows.size and np.isfinite(y).any(axis=0).all():
         raise TrajectoryError(
             f"No row has values of all of {', '.join((*system.observed, *system.inputs))}, which "
@@ -259,16 +284,11 @@ def _run(
         sizes = np.broadcast_to(trajectory.noise[chosen, None], values.shape)
     if not system.inputs:
         return Run(times[chosen], values, np.empty((chosen.size, 0)), sizes), notes
-    input_times, inputs, more = _inputs(t, u, last)
+    input_times, inputs, more = forcing.kept(system.holds, last)
     if np.array_equal(input_times, times[chosen]):
         input_times = None
-    notes += more
-    notes += [
-        f"{name} changes in steps: each value was taken to hold until the next row."
-        for name, column in zip(system.inputs, inputs.T, strict=True)
-        if changes_in_steps(column)
-    ]
-    return Run(times[chosen], values, inputs, sizes, input_times), notes
+    run = Run(times[chosen], values, inputs, sizes, input_times, system.holds)
+    return run, [*notes, *more]
 
 
 def _on_gaps(rows: int, dropped: int, names: Sequence[str]) -> str:
@@ -291,34 +311,6 @@ def _on_thinning(t: Float[np.ndarray, " time"], chosen: Int[np.ndarray, " kept"]
         f"{t[chosen[-1]]:.6g}: so few of the whole run do not follow its changes; give later parts "
         "as runs of their own."
     ]
-
-
-def _inputs(
-    t: Any, u: Float[np.ndarray, "rows inputs"], last: float
-) -> tuple[Float[np.ndarray, " measured"], Float[np.ndarray, "measured inputs"], list[str]]:
-    """When inputs were measured up to the last time, their values, and notes.
-
-    They are kept where a quantity is thinned or missing: it adds up what they did in between.
-    Of those that change in steps all steps are kept.
-    """
-    known = np.isfinite(u).all(axis=1)
-    t, columns = np.asarray(t)[known], u[known].T
-    times = clean(t, np.arange(t.size))[0].t
-    size = int(np.searchsorted(times, last, side="right"))
-    rows = [
-        np.full(size, column[0]) if _is_constant(column) else clean(t, column)[0].y[:size]
-        for column in columns
-    ]
-    chosen, notes = evenly_spread(size, MAX_INPUTS), []
-    if size > MAX_INPUTS:
-        held = [column for column in rows if changes_in_steps(column)]
-        for column in held:
-            chosen = np.union1d(chosen, 1 + np.flatnonzero(np.diff(column)))
-        if len(held) < len(rows):
-            notes.append(
-                f"{size} rows of inputs thinned to {chosen.size}: what changes faster is not seen."
-            )
-    return times[chosen], np.array(rows).T[chosen], notes
 
 
 def _is_constant(values: Float[np.ndarray, " rows"]) -> bool:

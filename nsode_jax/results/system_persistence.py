@@ -1,7 +1,8 @@
 """Discoveries of systems in files, as `persistence` keeps those of one quantity.
 
 {"format": "nsode_jax system discovery", "version": 1, "seconds": 12.3, "notes": [...],
- "system": {"observed": ["hare", "lynx"], "inputs": [], "explicit_time": false, "order": 1},
+ "system": {"observed": ["hare", "lynx"], "inputs": [], "explicit_time": false, "order": 1,
+            "held": []},
  "runs": [{"t": [...], "y": [[...], ...], "u": [[], ...], "noise": null,
            "input_times": null}],
  "candidates": [{"formulas": ["0.5*hare - 0.03*hare*lynx", ...], "states": [...], ...}, ...]}
@@ -59,6 +60,7 @@ def save(found: SystemResult, path: str | Path) -> None:
             "inputs": list(system.inputs),
             "explicit_time": system.explicit_time,
             "order": system.order,
+            "held": list(system.held),
         },
         "runs": [_encode_run(run) for run in found.runs],
         "candidates": [_encode_candidate(candidate) for candidate in found.candidates],
@@ -131,6 +133,8 @@ def _system(value: Any, where: str) -> System:
             read_field(entry, "inputs", as_list(as_text), where),
             read_field(entry, "explicit_time", as_boolean, where),
             read_field(entry, "order", as_whole, where),
+            # Files of the first versions lack it: what they held was not known.
+            read_field({"held": [], **entry}, "held", as_list(as_text), where),
         )
     except DiscoveryFileError:
         raise
@@ -148,8 +152,8 @@ def _run(value: Any, where: str, system: System) -> Run:
         noise = _rows(entry, "noise", where, t.size, observed)
         if not (noise > 0).all():
             raise DiscoveryFileError(f"{where}.noise is not positive")
-    rows = t.size if driven is None else driven.size
-    return Run(t, y, _rows(entry, "u", where, rows, len(system.inputs)), noise, driven)
+    u = _rows(entry, "u", where, t.size if driven is None else driven.size, len(system.inputs))
+    return Run(t, y, u, noise, driven, system.holds)
 
 
 def _times(entry: dict[str, Any], name: str, where: str) -> Float[np.ndarray, " time"]:

@@ -13,7 +13,8 @@ import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.dynamics.dop853_system import NO_INPUTS, Inputs
-from nsode_jax.dynamics.system import System, integrate, measured_inputs
+from nsode_jax.dynamics.measured_inputs import measured_inputs
+from nsode_jax.dynamics.system import System, integrate
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.notation import latex_name
 from nsode_jax.fitting.system_problem import laws_with_constants
@@ -198,8 +199,8 @@ class SystemCandidate:
           y0: states at t[0], velocities last, or by their names; a number will do for a
             single one. Without it the solution is the fitted one of
             a run, from the start of its data.
-          inputs: measured at these times, if the system has any; without y0 from the first
-            time of the run on.
+          inputs: measured at these times, if the system has any, and held from each to the next
+            where they are in `system.held`; without y0 from the first time of the run on.
           run: whose fitted solution.
 
         Returns:
@@ -286,7 +287,7 @@ class SystemCandidate:
                 f"predict needs the inputs {', '.join(names)} at the same times, an array of shape "
                 f"({t.size}, {len(names)})"
             )
-        return measured_inputs(t, values)
+        return measured_inputs(t, values, self.system.holds)
 
     def __str__(self) -> str:
         pairs = zip(self.left_sides, self.rounded(), strict=True)
