@@ -97,7 +97,11 @@ class TestFixedPoints:
 
 
 def test_fixed_points_with_their_errors():
-    lower, upper = find_fixed_points(discovery_of(noise()))
+    found = discovery_of(noise())
+    lower, upper = find_fixed_points(found)
+    assert found.fixed_points() == [lower, upper]
+    at_rest = found.vector_field()(0.0, np.array([upper.y]), None)
+    assert_allclose(at_rest, 0.0, atol=1e-5)
     assert lower.y == 0.0 and not lower.stable and not lower.observed
     # y* = 1/b, so that its error is that of b over b squared.
     assert upper.stable and upper.observed

@@ -1,6 +1,6 @@
 """Laws of one quantity as programs, and formulas with names for their constants.
 
-Programs of systems are tested in system_exports_test.
+Programs of systems are tested in system_callables_test.
 """
 
 import numpy as np

@@ -141,6 +141,22 @@ def test_inputs_are_held_as_they_were_in_the_data_whatever_the_rows_look_like():
     assert_allclose(held.predict([0.0, 1.0], [0.0], inputs=np.array([1.0, 3.0]))[-1], 1.0)
 
 
+def test_a_candidate_has_its_functions_its_name_and_a_table_of_its_constants(x64):
+    found = prey_discovery()
+    best, y = found.best, np.array([1.5, 0.7])
+    expected = [law.evaluate(*y) for law in best.laws]
+    assert_allclose(best.to_callable()(y), expected)
+    assert_allclose(best.vector_field()(0.0, y, None), expected)
+    assert best.to_source() == found.to_source()
+    assert best.name and best.name.startswith("predator and prey (Lotka 1925")
+    assert candidate_of(System(("x",), ("u",)), "u - x").name is None
+    table = best.constants_table()
+    assert list(table["equation"]) == ["dprey/dt"] * 2 + ["dhunters/dt"] * 2
+    shown = dict(zip(best.constants, best.standard_errors, strict=True))
+    assert dict(zip(table["value"], table["standard_error"], strict=True)) == shown
+    assert set(zip(table["low"], table["high"])) == set(best.confidence_intervals)
+
+
 def test_one_row_of_inputs_is_the_start():
     driven = candidate_of(System(("x",), ("u",)), "u")
     assert_allclose(driven.predict([3.0], [0.5], inputs=np.array([2.0])), [[0.5]])

@@ -20,8 +20,8 @@ COVARIANCE = np.diag([0.0034, 0.0000021, 0.0]) ** 2
 
 
 def test_errors_and_intervals():
-    assert standard_errors(LAW, COVARIANCE) == pytest.approx((0.0034, 0.0000021, 0.0))
-    assert np.isnan(standard_errors(LAW, None)).all()
+    assert standard_errors(COVARIANCE, 3) == pytest.approx((0.0034, 0.0000021, 0.0))
+    assert np.isnan(standard_errors(None, 3)).all()
     assert confidence_intervals([0.5], [0.1]) == (pytest.approx((0.3040036, 0.6959964)),)
 
 
@@ -29,7 +29,7 @@ def test_few_observations_tell_less_of_the_noise():
     """Of 8 points and 3 fitted numbers: by the table of Student's t, 2.571 standard errors."""
     ((low, high),) = confidence_intervals([0.5], [0.1], 5)
     assert (low, high) == pytest.approx((0.5 - 0.2571, 0.5 + 0.2571), abs=1e-4)
-    table = constants_table(LAW, COVARIANCE, 5)
+    table = constants_table((LAW,), COVARIANCE, 5)
     assert table.loc["c0", "high"] == pytest.approx(0.53214 + 2.5706 * 0.0034, rel=1e-5)
 
 
@@ -46,12 +46,12 @@ def test_errors_of_independent_constants_add_as_squares():
 
 
 def test_table():
-    table = constants_table(LAW, COVARIANCE)
+    table = constants_table((LAW,), COVARIANCE)
     assert list(table.index) == ["c0", "c1", "exponent"]
     assert_array_equal(table["value"], [0.53214, -0.00081234, 2.0])
     assert_allclose(table["standard_error"], [0.0034, 0.0000021, 0.0])
     assert_allclose(table.loc["c0", ["low", "high"]].tolist(), [0.525476, 0.538804], rtol=1e-6)
     assert list(table["fixed"]) == [False, False, True]
-    unknown = constants_table(LAW, None)
+    unknown = constants_table((LAW,), None)
     assert unknown["standard_error"].isna().all() and not unknown["fixed"].any()
-    assert constants_table(Expression(("y",)), None).shape == (0, 5)
+    assert constants_table((Expression(("y",)),), None).shape == (0, 5)

@@ -37,7 +37,6 @@ from nsode_jax.search.periodogram import driven_oscillators
 from nsode_jax.search.population import Draft
 from nsode_jax.search.sources import Restriction
 from nsode_jax.search.sparse import SparseConfig
-from nsode_jax.selection.named_systems import named_system
 from nsode_jax.selection.score import DECIDING, posterior_probabilities
 from nsode_jax.selection.system_score import unseen_probability
 from nsode_jax.system.settings import listed
@@ -259,8 +258,7 @@ def as_candidates(
 
 
 def _remarks(best: SystemCandidate) -> list[str]:
-    name = named_system(best.equations, best.system.states)
-    notes = [] if name is None else [f"The equations have the form of {name}."]
+    notes = [] if best.name is None else [f"The equations have the form of {best.name}."]
     poor = {n: r2 for n, r2 in zip(best.system.observed, best.r2s) if not r2 >= POOR_R2}
     if len(poor) == len(best.r2s):
         notes.append(poor_fit(best.r2, "system", "system of such laws"))

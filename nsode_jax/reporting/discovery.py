@@ -14,6 +14,7 @@ from jaxtyping import Float
 from nsode_jax.reporting import tables, text
 from nsode_jax.reporting.next_measurement import NextMeasurement, next_measurement
 from nsode_jax.results import persistence
+from nsode_jax.results.analysis import FixedPoint, find_fixed_points
 from nsode_jax.results.outlook import Outlook, outlook
 from nsode_jax.results.result import Result
 
@@ -60,6 +61,14 @@ class Discovery(Result):
     def to_source(self, backend: str = "numpy") -> str:
         """The best law as the text of a Python program; see `source.program`."""
         return self.best.to_source(backend)
+
+    def vector_field(self) -> Callable[[Any, Any, Any], Any]:
+        """The best law for diffrax; see `Candidate.vector_field`."""
+        return self.best.vector_field()
+
+    def fixed_points(self) -> list[FixedPoint]:
+        """Where the best law rests; see `analysis.find_fixed_points`."""
+        return find_fixed_points(self)
 
     def plot(
         self, path: str | Path | None = None, time_name: str = "t", value_name: str = "y"

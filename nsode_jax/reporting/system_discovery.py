@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from nsode_jax.dynamics.dop853_system import Inputs
 from nsode_jax.reporting import system_text, tables
-from nsode_jax.results import system_exports, system_persistence
+from nsode_jax.results import system_persistence
 from nsode_jax.results.system_analysis import SystemFixedPoints, find_fixed_points
 from nsode_jax.results.system_result import SystemResult
 
@@ -70,16 +70,16 @@ class SystemDiscovery(SystemResult):
         return self.best.to_sympy()
 
     def to_callable(self, backend: str = "numpy") -> Callable[..., Any]:
-        """The best system as a function f(y, u, t); see `system_exports.to_callable`."""
-        return system_exports.to_callable(self.best, backend)
+        """The best system as a function f(y, u, t); see `system_callables.to_callable`."""
+        return self.best.to_callable(backend)
 
     def vector_field(self, inputs: Callable[[Any], Any] | None = None) -> Callable[..., Any]:
-        """The best system for diffrax; see `system_exports.vector_field`."""
-        return system_exports.vector_field(self.best, inputs)
+        """The best system for diffrax; see `system_callables.vector_field`."""
+        return self.best.vector_field(inputs)
 
     def to_source(self, backend: str = "numpy") -> str:
-        """The best system as the text of a program; see `system_exports.to_source`."""
-        return system_exports.to_source(self.best, backend)
+        """The best system as the text of a program; see `source.program`."""
+        return self.best.to_source(backend)
 
     def plot(self, path: str | Path | None = None, time_name: str = "t") -> Figure:
         """The picture of data, solutions and planes of states; see `system_plot.plot`."""

@@ -52,7 +52,6 @@ from nsode_jax.results.system_analysis import (
     is_autonomous,
     residual_remarks,
 )
-from nsode_jax.results.system_exports import to_source
 from nsode_jax.results.system_result import SystemCandidate, SystemResult
 from nsode_jax.results.uncertainty import constants_as_shown
 
@@ -134,7 +133,7 @@ def _content(
         candidate_table(found, MOST_ROWS),
         *([Paragraph(f"How sure: {sure}")] if (sure := certainty_text(found)) else []),
         Heading("The laws as a program"),
-        Code(to_source(found.best).strip()),
+        Code(found.best.to_source().strip()),
         Heading("How it was made"),
         how_it_was_made([run.t for run in found.runs], source, options, "", found.seconds),
         *reading_back(saved, "SystemDiscovery"),

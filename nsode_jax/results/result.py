@@ -194,7 +194,7 @@ class Candidate:
         Zero for constants that were not fitted, NaN where the data do not
         determine them.
         """
-        return uncertainty.standard_errors(self.expression, self.covariance)
+        return uncertainty.standard_errors(self.covariance, len(self.expression.constants))
 
     @property
     def confidence_intervals(self) -> tuple[tuple[float, float], ...]:
@@ -210,7 +210,7 @@ class Candidate:
 
     def constants_table(self) -> pd.DataFrame:
         """Value, standard error, 95% interval per constant; see `uncertainty.constants_table`."""
-        return uncertainty.constants_table(self.expression, self.covariance, self.freedom)
+        return uncertainty.constants_table((self.expression,), self.covariance, self.freedom)
 
     def rate_standard_error(self, y: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
         """Standard error of f at each y; see `uncertainty.rate_standard_error`."""

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,11 +19,13 @@ from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.notation import latex_name
 from nsode_jax.fitting.system_problem import laws_with_constants
 from nsode_jax.observed.observations import Run
+from nsode_jax.results import source, system_callables, uncertainty
 from nsode_jax.results.formatting import probability_text
 from nsode_jax.results.rounding import MOST_DIGITS, digits_together
-from nsode_jax.results.uncertainty import confidence_intervals
+from nsode_jax.selection.named_systems import named_system
 
 if TYPE_CHECKING:
+    import pandas as pd
     import sympy
 
 _TOLERANCE = 1e-9
@@ -107,9 +109,7 @@ class SystemCandidate:
     @property
     def standard_errors(self) -> tuple[float, ...]:
         """Of each constant: 0 for those that were not fitted, NaN where nothing is known."""
-        if self.covariance is None:
-            return (math.nan,) * len(self.constants)
-        return tuple(float(error) for error in np.sqrt(np.diag(self.covariance)))
+        return uncertainty.standard_errors(self.covariance, len(self.constants))
 
     @property
     def confidence_intervals(self) -> tuple[tuple[float, float], ...]:
@@ -117,7 +117,18 @@ class SystemCandidate:
 
         By Student's t, given that the laws have the right form.
         """
-        return confidence_intervals(self.constants, self.standard_errors, self.freedom)
+        return uncertainty.confidence_intervals(self.constants, self.standard_errors, self.freedom)
+
+    def constants_table(self) -> pd.DataFrame:
+        """Value, standard error, 95% interval per constant; see `uncertainty.constants_table`."""
+        return uncertainty.constants_table(
+            self.laws, self.covariance, self.freedom, self.left_sides
+        )
+
+    @functools.cached_property
+    def name(self) -> str | None:
+        """What science calls systems of this form; None if nothing."""
+        return named_system(self.equations, self.system.states)
 
     @property
     def left_sides(self) -> tuple[str, ...]:
@@ -176,6 +187,23 @@ class SystemCandidate:
             )
             for state, equation in zip(self.system.states, self.equations, strict=True)
         ]
+
+    def to_callable(self, backend: str = "numpy") -> Callable[..., Any]:
+        """The right-hand sides as a function f(y, u, t); see `system_callables.to_callable`."""
+        return system_callables.to_callable(self.system, self.equations, backend)
+
+    def vector_field(
+        self, inputs: Callable[[Any], Any] | None = None
+    ) -> Callable[[Any, Any, Any], Any]:
+        """(t, y, args) -> dy/dt in JAX, for diffrax; see `system_callables.vector_field`."""
+        return system_callables.vector_field(self.system, self.equations, inputs)
+
+    def to_source(self, backend: str = "numpy") -> str:
+        """The system as the text of a Python program; see `source.program`."""
+        system = self.system
+        return source.program(
+            system.observed, system.states, system.inputs, self.equations, backend
+        )
 
     def predict(
         self,

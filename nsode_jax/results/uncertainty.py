@@ -33,11 +33,11 @@ def quantile(
 
 
 def standard_errors(
-    expression: Expression, covariance: Float[np.ndarray, "constants constants"] | None
+    covariance: Float[np.ndarray, "constants constants"] | None, number: int
 ) -> tuple[float, ...]:
-    """Of each constant: zero for those that were not fitted, NaN where nothing is known."""
+    """Of so many constants: zero for those that were not fitted, NaN where nothing is known."""
     if covariance is None:
-        return (math.nan,) * len(expression.constants)
+        return (math.nan,) * number
     return tuple(float(s) for s in np.sqrt(np.diag(covariance)))
 
 
@@ -65,7 +65,7 @@ def rate_standard_error(
     if covariance is None:
         return np.full(y.shape, np.nan)
     constants = np.array(expression.constants)
-    errors = np.array(standard_errors(expression, covariance))
+    errors = np.array(standard_errors(covariance, constants.size))
     gradient = np.zeros((constants.size, *y.shape))
     with np.errstate(all="ignore"):
         for i in np.flatnonzero(errors > 0):
@@ -111,11 +111,18 @@ def constants_as_shown(
 
 
 def constants_table(
-    expression: Expression,
+    equations: Sequence[Expression],
     covariance: Float[np.ndarray, "constants constants"] | None,
     freedom: float = math.inf,
+    left_sides: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """The constants of a law with their uncertainty.
+    """The constants of a law, or of several that belong together, with their uncertainty.
+
+    Args:
+      equations: right-hand sides.
+      covariance: of all their constants, one equation after the other.
+      freedom: see `quantile`.
+      left_sides: of the equations, for a first column `equation`; without, there is none.
 
     Returns:
       A row per constant in the order of the formula as it is shown: c0, c1, ..., which
@@ -126,13 +133,17 @@ def constants_table(
     """
     import pandas as pd  # Slow to import.
 
-    errors = standard_errors(expression, covariance)
-    (constants,) = constants_as_shown((expression,), errors, freedom)
-    columns = ("value", "standard_error", "low", "high")
+    errors = standard_errors(covariance, sum(len(law.constants) for law in equations))
+    by_law = constants_as_shown(equations, errors, freedom)
+    constants = [constant for shown in by_law for constant in shown]
     table = pd.DataFrame(
         [constant[1:] for constant in constants],
         index=pd.Index([constant.name for constant in constants], name="constant"),
-        columns=list(columns),
+        columns=["value", "standard_error", "low", "high"],
         dtype=np.float64,
     )
-    return table.assign(fixed=table["standard_error"] == 0.0)
+    table = table.assign(fixed=table["standard_error"] == 0.0)
+    if left_sides:
+        of = [left for left, shown in zip(left_sides, by_law, strict=True) for _ in shown]
+        table.insert(0, "equation", of)
+    return table

@@ -10,7 +10,6 @@ from scipy.integrate import solve_ivp
 
 from nsode_jax.dynamics.system import System
 from nsode_jax.expressions.expression import Expression
-from nsode_jax.results.system_exports import to_callable, to_source, vector_field
 from nsode_jax.results.system_result import SystemCandidate
 
 CASES = {
@@ -52,12 +51,12 @@ def test_all_give_the_same(candidate, x64):
     y, u, t, expected = at(candidate)
     given = u if candidate.system.inputs else None
     for backend in ("numpy", "jax"):
-        f = to_callable(candidate, backend)
+        f = candidate.to_callable(backend)
         assert_allclose(f(y, given, t), expected, rtol=1e-12)
         assert_allclose(f(y[0], None if given is None else u[0], t[0]), expected[0], rtol=1e-12)
     for i in range(5):
         inputs = (lambda _, i=i: u[i]) if candidate.system.inputs else None
-        field = vector_field(candidate, inputs)
+        field = candidate.vector_field(inputs)
         assert_allclose(field(t[i], y[i], None), expected[i], rtol=1e-12)
         assert_allclose(
             jax.jit(field)(t[i], y[i], jnp.array(candidate.constants)), expected[i], rtol=1e-12
@@ -68,7 +67,7 @@ def test_all_give_the_same(candidate, x64):
 def test_the_text_is_a_program(candidate, backend, x64):
     y, u, t, expected = at(candidate)
     program = {}
-    exec(to_source(candidate, backend), program)  # noqa: S102
+    exec(candidate.to_source(backend), program)  # noqa: S102
     for i in range(5):
         options = {"inputs": lambda _, i=i: u[i]} if candidate.system.inputs else {}
         found = program["vector_field"](t[i], y[i], **options)
@@ -78,7 +77,7 @@ def test_the_text_is_a_program(candidate, backend, x64):
 
 
 def test_the_text_is_worth_reading():
-    text = to_source(candidate_of(*CASES["polynomials"]))
+    text = candidate_of(*CASES["polynomials"]).to_source()
     assert "        x, y = y" not in text and "    x, y = y\n" in text
     assert "c0*x + c1*x*y**2,  # dx/dt" in text
     assert text.startswith('"""The laws of x, y, found by nsode_jax."""\n\nimport numpy as np')
@@ -89,13 +88,13 @@ def test_solvers_take_it(x64):
     t = np.linspace(0.0, 5.0, 11)
     expected = candidate.predict(t, [1.0, 1.3])
     program = {}
-    exec(to_source(candidate), program)  # noqa: S102
+    exec(candidate.to_source(), program)  # noqa: S102
     by_scipy = solve_ivp(
         program["vector_field"], (0.0, 5.0), [1.0, 1.3], t_eval=t, rtol=1e-9, atol=1e-9
     )
     assert_allclose(by_scipy.y.T, expected, rtol=1e-6)
     by_diffrax = diffrax.diffeqsolve(
-        diffrax.ODETerm(vector_field(candidate)), diffrax.Tsit5(), 0.0, 5.0, 0.01,
+        diffrax.ODETerm(candidate.vector_field()), diffrax.Tsit5(), 0.0, 5.0, 0.01,
         jnp.array([1.0, 1.3]), saveat=diffrax.SaveAt(ts=t),
         stepsize_controller=diffrax.PIDController(1e-9, 1e-9),
     )  # fmt: skip
@@ -105,15 +104,15 @@ def test_solvers_take_it(x64):
 def test_what_is_missing_is_named():
     forced = candidate_of(*CASES["input"])
     with pytest.raises(ValueError, match="u needs 1 inputs: u"):
-        to_callable(forced)([1.0, 1.0])
+        forced.to_callable()([1.0, 1.0])
     with pytest.raises(ValueError, match="needs inputs, a function of t"):
-        vector_field(forced)
+        forced.vector_field()
     with pytest.raises(ValueError, match="give t"):
-        to_callable(candidate_of(*CASES["time"]))([1.0])
+        candidate_of(*CASES["time"]).to_callable()([1.0])
     with pytest.raises(ValueError, match="y needs 2 states last: y, z"):
-        to_callable(forced)([1.0])
+        forced.to_callable()([1.0])
     with pytest.raises(ValueError, match="args of shape"):
-        vector_field(forced, lambda t: 1.0)(0.0, jnp.ones(2), jnp.ones(1))
-    for make in (to_callable, to_source):
+        forced.vector_field(lambda t: 1.0)(0.0, jnp.ones(2), jnp.ones(1))
+    for make in (forced.to_callable, forced.to_source):
         with pytest.raises(ValueError, match="numpy or jax"):
-            make(forced, "torch")
+            make("torch")

@@ -1,27 +1,34 @@
-"""A system as functions for NumPy, JAX and diffrax, and as the text of a Python program."""
+"""A system as functions for NumPy, JAX and diffrax."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
+from nsode_jax.dynamics.system import System
+from nsode_jax.expressions.expression import Expression
 from nsode_jax.results.callables import BACKENDS, evaluate_jax
-from nsode_jax.results.source import program
-from nsode_jax.results.system_result import SystemCandidate
 
 if TYPE_CHECKING:
     import jax
 
 
-def to_callable(candidate: SystemCandidate, backend: str = "numpy") -> Callable[..., Any]:
+def to_callable(
+    system: System, equations: Sequence[Expression], backend: str = "numpy"
+) -> Callable[..., Any]:
     """The right-hand sides as a function f(y, u, t) of states, inputs and time.
 
     y is [..., states], u [..., inputs] and t [...]; what the system has not is left out. The
     result has the shape of y: the derivative of each state, those of velocities included.
+
+    Args:
+      system: what the variables are.
+      equations: a right-hand side for each state.
+      backend: `numpy` or `jax`.
 
     Raises:
       ValueError: if there is no such backend.
@@ -29,8 +36,8 @@ def to_callable(candidate: SystemCandidate, backend: str = "numpy") -> Callable[
     if backend not in BACKENDS:
         raise ValueError(f"backend must be {' or '.join(BACKENDS)}, got {backend!r}")
     if backend == "jax":
-        own = candidate.constants
-        return lambda y, u=None, t=None: _evaluate_jax(candidate, own, y, u, t)
+        own = _constants(equations)
+        return lambda y, u=None, t=None: _evaluate_jax(system, equations, own, y, u, t)
 
     def f(
         y: ArrayLike,
@@ -38,33 +45,36 @@ def to_callable(candidate: SystemCandidate, backend: str = "numpy") -> Callable[
         t: Float[np.ndarray, "..."] | float | None = None,
     ) -> Float[np.ndarray, "... states"]:
         y = np.asarray(y, np.float64)
-        values = _variables(candidate, y, u if u is None else np.asarray(u), t)
+        values = _variables(system, y, u if u is None else np.asarray(u), t)
         shape = y.shape[:-1]
-        derivatives = [equation.evaluate(*values) for equation in candidate.equations]
+        derivatives = [equation.evaluate(*values) for equation in equations]
         return np.stack([np.broadcast_to(each, shape) for each in derivatives], axis=-1)
 
     return f
 
 
 def vector_field(
-    candidate: SystemCandidate, inputs: Callable[[Any], Any] | None = None
+    system: System,
+    equations: Sequence[Expression],
+    inputs: Callable[[Any], Any] | None = None,
 ) -> Callable[[Any, Any, Any], Any]:
     """The system as (t, y, args) -> dy/dt in JAX, as `diffrax.ODETerm` takes it.
 
     Args:
-      candidate: the system.
+      system: what the variables are.
+      equations: a right-hand side for each state.
       inputs: function of the time that gives the inputs, shape [inputs], where there are any.
 
     Returns:
       The field. Its `args` is None for the system's own constants, or an array of others,
-      shape [constants], in the order of `candidate.constants`; solutions can be
+      shape [constants], one equation after the other; solutions can be
       differentiated with respect to them.
 
     Raises:
       ValueError: if the system has inputs and they are not given; from the field, if `args`
         has another shape.
     """
-    names, own = candidate.system.inputs, candidate.constants
+    names, own = system.inputs, _constants(equations)
     if names and inputs is None:
         raise ValueError(f"vector_field needs inputs, a function of t that gives {names}")
 
@@ -84,29 +94,33 @@ def vector_field(
                     f"{constants.shape}"
                 )
         u = None if inputs is None else jnp.atleast_1d(jnp.asarray(inputs(t)))
-        return _evaluate_jax(candidate, constants, y, u, t)
+        return _evaluate_jax(system, equations, constants, y, u, t)
 
     return field
 
 
-def _evaluate_jax(candidate: SystemCandidate, constants: Any, y: Any, u: Any, t: Any) -> Any:
+def _constants(equations: Sequence[Expression]) -> tuple[float, ...]:
+    return tuple(constant for law in equations for constant in law.constants)
+
+
+def _evaluate_jax(
+    system: System, equations: Sequence[Expression], constants: Any, y: Any, u: Any, t: Any
+) -> Any:
     import jax.numpy as jnp
 
     y = jnp.asarray(y)
-    values = _variables(candidate, y, u if u is None else jnp.asarray(u), t)
+    values = _variables(system, y, u if u is None else jnp.asarray(u), t)
     values = [jnp.broadcast_to(value, y.shape[:-1]) for value in values]
-    # Of the known equations of velocities none has constants.
     derivatives, start = [], 0
-    for equation in candidate.equations:
+    for equation in equations:
         end = start + len(equation.constants)
         derivatives.append(evaluate_jax(equation, values, constants[start:end]))
         start = end
     return jnp.stack(derivatives, axis=-1)
 
 
-def _variables(candidate: SystemCandidate, y: Any, u: Any, t: Any) -> list[Any]:
+def _variables(system: System, y: Any, u: Any, t: Any) -> list[Any]:
     """The values of the variables of the laws, in their order."""
-    system = candidate.system
     if y.shape[-1:] != (len(system.states),):
         raise ValueError(f"y needs {len(system.states)} states last: {', '.join(system.states)}")
     values = [y[..., i] for i in range(len(system.states))]
@@ -119,12 +133,3 @@ def _variables(candidate: SystemCandidate, y: Any, u: Any, t: Any) -> list[Any]:
             raise ValueError("these laws depend on the time: give t")
         values.append(t)
     return values
-
-
-# --- text ----------------------------------------------------------------------------
-
-
-def to_source(candidate: SystemCandidate, backend: str = "numpy") -> str:
-    """The text of a Python program that holds the system; see `source.program`."""
-    system = candidate.system
-    return program(system.observed, system.states, system.inputs, candidate.equations, backend)
