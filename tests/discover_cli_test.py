@@ -316,6 +316,8 @@ def test_bad_files(calls, capsys, tmp_path):
         (["--sources", ""], "is not one of"),
         (["--try", "y +"], "'y +': the formula ends too early"),
         (["--try", "__import__('os')"], "unexpected character"),
+        (["--try", "a*y*sin(w*t)"], "has the time t in it, which these laws do not depend on"),
+        (["--form", "a*y*sin(w*t)"], "has the time t in it, which these laws do not depend on"),
         (["--known", "y*(1 - ?"], "'y*(1 - ?': expected ')', found the end"),
         (["--known", "y*(1 - ?/K)"], "give a number for K"),
         (["--form", "r y"], "'r y': unexpected 'y' at 3; is a * missing?"),

@@ -479,6 +479,24 @@ def test_a_law_of_ones_own_starts_from_its_own_constants():
     )
 
 
+@pytest.mark.parametrize(("unit", "unit_of_time"), [(1.0, 1.0), (1e-6, 3600.0)])
+def test_named_constants_of_a_law_of_ones_own_are_fitted(unit, unit_of_time):
+    law = "V*y/(K + y) - d*y"
+    t = np.linspace(0.0, 30.0, 60)
+    y = solve(Expression.from_infix("3*y/(2 + y) - 0.3*y"), 0.2, t, rtol=1e-10, atol=1e-10)
+    noisy = y + 0.02 * np.random.default_rng(0).standard_normal(t.size)
+    found = _quick(t * unit_of_time, noisy * unit, sources=[], candidates=law)
+    assert found.notes[0] == (
+        f"In {law!r} V, K, d are taken as constants, to be fitted; the variable is y."
+    )
+    grid = np.linspace(0.5, 7.5, 30)
+    (own,) = [candidate for candidate in found.candidates if candidate.origin == "user"]
+    truth = (3 * grid / (2 + grid) - 0.3 * grid) * unit / unit_of_time
+    np.testing.assert_allclose(
+        own.expression.evaluate(grid * unit), truth, atol=0.05 * np.abs(truth).max()
+    )
+
+
 def test_a_source_of_ones_own():
     """Anything that follows the protocol; it proposes in working units."""
 

@@ -18,7 +18,7 @@ NAMED = "a*prey - b*prey*hunters; c*prey*hunters - d*hunters"
 def test_named_constants_are_fitted():
     data, truth = observed(PREY, PREY_LAWS, (1.0, 1.3))
     own = OwnSystem.parse(NAMED, PREY)
-    assert own.named == (True, True)
+    assert [part.named for part in own.parts] == [True, True]
     for options, law in zip(own.drafts(component_forms(data)), truth, strict=True):
         best = min(options, key=lambda draft: draft.error).expression
         points = np.random.default_rng(0).uniform(0.5, 2.0, (2, 20))
@@ -27,7 +27,7 @@ def test_named_constants_are_fitted():
 
 def test_given_constants_are_begun_from():
     own = OwnSystem.parse("1.2*prey - 0.7*prey*hunters; 0.5*prey*hunters - hunters", PREY)
-    assert own.named == (False, False)
+    assert [part.named for part in own.parts] == [False, False]
     data, _ = observed(PREY, PREY_LAWS, (1.0, 1.3))
     first, *fitted = own.drafts(component_forms(data))[0]
     assert set(first.expression.constants) == {1.2, -0.7}
@@ -52,6 +52,7 @@ def test_thresholds_are_found_at_the_size_of_the_data():
         ("prey +; hunters", "'prey \\+': the formula ends too early"),
         ("prey; f(hunters)", "'f\\(hunters\\)': 'f' is no function at 1"),
         ("prey; __import__('os')", "unexpected character"),
+        ("prey*sin(t); hunters", "'prey\\*sin\\(t\\)' has the time t in it"),
     ],
 )
 def test_what_is_no_system_is_refused(text, message):

@@ -13,7 +13,7 @@ from nsode_jax.observed.dataset import Dataset
 from nsode_jax.observed.integral import integral_form
 from nsode_jax.search.library import LibrarySource, library
 from nsode_jax.search.network import NetworkSource
-from nsode_jax.search.sources import GivenLaws
+from nsode_jax.search.own_laws import OwnLaw, OwnLawSource
 
 T = np.linspace(0.0, 4.0, 30)
 DATA = Dataset.of([Trajectory(T, 3.0 * np.exp(-T))])
@@ -22,11 +22,23 @@ FORM = integral_form(DATA)
 
 def test_given_laws_are_proposed_as_they_are():
     laws = tuple(Expression.from_infix(text) for text in ("0.5*y", "log(-y)", "y*y - y"))
-    proposals = GivenLaws(laws).propose(DATA, FORM, seed=0, progress=silent)
+    source = OwnLawSource(tuple(map(OwnLaw, laws)))
+    proposals = source.propose(DATA, FORM, seed=0, progress=silent)
     assert tuple(proposal.expression for proposal in proposals.laws) == laws
     assert all(proposal.origin == Origin(USER) for proposal in proposals.laws)
     assert all(proposal.origin.asked_for for proposal in proposals.laws)
     assert proposals.tried == "3 laws of your own"
+
+
+def test_given_laws_with_named_constants_begin_where_they_fit_best():
+    named, given = OwnLaw.parse("V*y/(K + y)"), OwnLaw.parse("-y")
+    proposals = OwnLawSource((named, given)).propose(DATA, FORM, seed=0, progress=silent)
+    first, second, *others = [proposal.expression for proposal in proposals.laws]
+    assert second == Expression.from_infix("-y") and others
+    y = np.linspace(0.1, 3.0, 20)
+    np.testing.assert_allclose(first.evaluate(y), -y, rtol=0.05)
+    assert all(law.skeleton == first.skeleton for law in others)
+    assert proposals.tried == "2 laws of your own"
 
 
 def test_the_library_is_that_of_the_size_of_the_data():
@@ -36,7 +48,7 @@ def test_the_library_is_that_of_the_size_of_the_data():
     assert f"{len(proposals.laws):,}" in proposals.tried
 
 
-@pytest.mark.parametrize("source", [GivenLaws(()), LibrarySource(), NetworkSource()])
+@pytest.mark.parametrize("source", [OwnLawSource(()), LibrarySource(), NetworkSource()])
 def test_every_source_has_a_name(source):
     assert source.name in ("user", "library", "network")
 

@@ -247,8 +247,9 @@ def _ask_what_is_known(add: Callable) -> None:
         action="append",
         default=[],
         metavar="FORMULA",
-        help="law of your own to be tried too, such as 0.5*y*(1 - y/600), or for several "
-        "quantities a*x - b*x*y; c*x*y - d*y; may be repeated",
+        help="law of your own to be tried too, such as r*y*(1 - y/K) or, to begin with these "
+        "constants, 0.5*y*(1 - y/600); for several quantities a*x - b*x*y; c*x*y - d*y; may be "
+        "repeated",
     )
     add(
         "--named-laws",

@@ -134,7 +134,7 @@ def _constants_of_form(options: argparse.Namespace) -> tuple[str, ...]:
     from nsode_jax.selection.named_formula import NamedFormula
 
     try:
-        names = NamedFormula.parse(options.form).names
+        names = NamedFormula.of_user(options.form).names
     except ValueError as error:
         raise InputError(f"argument --form: {error}") from None
     if not names:

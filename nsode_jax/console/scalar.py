@@ -18,11 +18,13 @@ from nsode_jax.console.searching import print_notes, searched
 from nsode_jax.console.terminal import columns, remark
 from nsode_jax.dynamics.trajectory import MIN_POINTS, Trajectory
 from nsode_jax.dynamics.vectors import count
+from nsode_jax.expressions.operators import VARIABLES
 
 # JAX and the model are imported only once the input is known to be good, so that
 # a mistyped file name is answered at once.
 from nsode_jax.results.formatting import time_text
 from nsode_jax.search.effort import SOURCES
+from nsode_jax.selection.named_formula import NamedFormula, names_note
 from nsode_jax.tables.table import Measurements, read_measurements
 
 if TYPE_CHECKING:
@@ -57,7 +59,9 @@ def read_input(options: argparse.Namespace) -> Measurements:
       InputError, TrajectoryError: if the input cannot be used.
     """
     require_laws(options)
-    return read_series(options)
+    read = read_series(options)
+    said = [names_note(text, VARIABLES) for text in options.laws]
+    return dataclasses.replace(read, notes=(*read.notes, *filter(None, said)))
 
 
 def require_laws(options: argparse.Namespace) -> None:
@@ -66,7 +70,6 @@ def require_laws(options: argparse.Namespace) -> None:
     Raises:
       InputError: naming the law or the table and what is wrong with it.
     """
-    from nsode_jax.expressions.expression import Expression, ExpressionError
     from nsode_jax.selection.belief import NO_LAWS
     from nsode_jax.selection.catalogue import Catalogue, CatalogueError
 
@@ -77,15 +80,9 @@ def require_laws(options: argparse.Namespace) -> None:
             raise InputError(f"argument --named-laws: {error}") from None
     for text in options.laws:
         try:
-            Expression.from_infix(text)
-        except ExpressionError as error:
-            hint = (
-                "; write numbers for constants, which are fitted, such as 0.3*y, or give a form "
-                "with named ones by --form"
-                if "unknown name" in str(error)
-                else ""
-            )
-            raise InputError(f"argument --try: {text!r} is no law: {error}{hint}") from None
+            NamedFormula.of_user(text)
+        except ValueError as error:
+            raise InputError(f"argument --try: {text!r} is no law: {error}") from None
     if options.known is not None:
         from nsode_jax.observed.frame import Frame
 

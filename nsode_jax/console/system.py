@@ -15,9 +15,9 @@ from nsode_jax.console.scalar import count_and_span
 from nsode_jax.console.searching import print_notes, searched
 from nsode_jax.console.terminal import remark
 from nsode_jax.dynamics.system import MOST_OBSERVED
-from nsode_jax.expressions.notation import unknown_names
 from nsode_jax.observed.runs import read_runs
 from nsode_jax.search.effort import SOURCES
+from nsode_jax.selection.named_formula import names_note
 from nsode_jax.tables.names import listed
 from nsode_jax.tables.quantities import Quantities, read_quantities
 
@@ -79,12 +79,8 @@ def _on_use(read: Quantities, options: argparse.Namespace) -> list[str]:
             OwnSystem.parse(laws, data.system)
         except ValueError as error:
             raise InputError(f"argument --try: {error}") from None
-        if names := unknown_names(laws, data.system.variables):
-            are = "is taken as a constant" if len(names) == 1 else "are taken as constants"
-            notes.append(
-                f"In {laws!r} {', '.join(names)} {are}, to be fitted; the variables are "
-                f"{', '.join(data.system.variables)}."
-            )
+        if note := names_note(laws, data.system.variables):
+            notes.append(note)
     return notes
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.discovery.weighting import Weighting, weighting
-from nsode_jax.expressions.expression import Expression, ExpressionError
+from nsode_jax.expressions.expression import ExpressionError
 from nsode_jax.fitting.fit import Fit
 from nsode_jax.fitting.progress import Progress, silent
 from nsode_jax.fitting.trajectory_fitting import polished_fit
@@ -24,8 +24,9 @@ from nsode_jax.observed.noise_scale import expected_noise
 from nsode_jax.observed.regression import Regression
 from nsode_jax.observed.scaling import AffineView, working_units
 from nsode_jax.search.effort import RefineConfig
+from nsode_jax.search.own_laws import OwnLaw, OwnLawSource
 from nsode_jax.search.refine import fit_asked_for, refine
-from nsode_jax.search.sources import CandidateSource, GivenLaws, Proposal, Restriction
+from nsode_jax.search.sources import CandidateSource, Proposal, Restriction
 from nsode_jax.selection.ranking import rank
 
 _ROBUST_ROUNDS = 2
@@ -86,7 +87,7 @@ class LawSearch:
 
     sources: Sequence[CandidateSource]
     config: RefineConfig
-    own: Sequence[Expression] = ()
+    own: Sequence[OwnLaw] = ()
     restriction: Restriction = dataclasses.field(default_factory=Restriction)
     robust: bool = False
     seed: int = 0
@@ -132,8 +133,8 @@ class LawSearch:
         """What all sources propose, after the user's own laws, and what they tried."""
         sources = list(self.sources)
         if self.own:
-            own = tuple(units.inverse().restore(law) for law in self.own)
-            sources.insert(0, GivenLaws(own))
+            own = tuple(law.in_units(units) for law in self.own)
+            sources.insert(0, OwnLawSource(own))
         proposals: list[Proposal] = []
         tried: list[str] = []
         for source in sources:

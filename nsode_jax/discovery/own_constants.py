@@ -182,7 +182,7 @@ def _named(law: str) -> NamedFormula:
     Raises:
       ValueError: if it cannot be read, or its constants have no names.
     """
-    formula = NamedFormula.parse(law)
+    formula = NamedFormula.of_user(law)
     if not formula.names:
         raise ValueError(f"name the constants of the law, such as r*y*(1 - y/K), not {law}")
     return formula

@@ -21,6 +21,7 @@ from nsode_jax.discovery.series import read_series
 from nsode_jax.dynamics.limits import Limits
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.expressions.operators import VARIABLES
 from nsode_jax.fitting.fit import Fit
 from nsode_jax.fitting.progress import Progress, silent
 from nsode_jax.fitting.trajectory_fitting import covariance, linearized, residuals_of
@@ -38,9 +39,11 @@ from nsode_jax.search.enumeration import EnumerationSource
 from nsode_jax.search.library import LibrarySource
 from nsode_jax.search.named_laws import NamedLawSource
 from nsode_jax.search.network import NetworkSource
+from nsode_jax.search.own_laws import OwnLaw
 from nsode_jax.search.sources import CandidateSource, Restriction
 from nsode_jax.selection.belief import NamedLaws, believing, own_laws
 from nsode_jax.selection.catalogue import NamedLaw
+from nsode_jax.selection.named_formula import names_note
 from nsode_jax.selection.score import (
     DECIDING,
     SYSTEMATIC,
@@ -91,8 +94,9 @@ def discover(
       effort: "fast", "default" or "thorough", a name in `EFFORTS`.
       sources: where candidate laws come from: names in `SOURCES`, or objects that
         follow the protocol `CandidateSource`. One needs no list here and below.
-      candidates: laws of your own in the units of the data, such as "0.5*y*(1 - y/600)".
-        Their constants are where the fit begins; each is in the result, however it fits.
+      candidates: laws of your own in the units of the data, such as "0.5*y*(1 - y/600)", where
+        the fit begins with the constants given, or "r*y*(1 - y/K)"; each is in the result,
+        however it fits.
       weights: name or path of the network's weights.
       beams: proposals of the network's beam search per view of the data; by the effort
         if left out. With neither beams nor samples the network is not even loaded.
@@ -131,9 +135,8 @@ def discover(
     """
     started = time.monotonic()
     work = work_of(effort, beams, samples)
-    own = [
-        Expression.from_infix(law) if isinstance(law, str) else law for law in listed(candidates)
-    ]
+    own = [OwnLaw.parse(law) if isinstance(law, str) else OwnLaw(law) for law in listed(candidates)]
+    said = [names_note(law, VARIABLES) for law in listed(candidates) if isinstance(law, str)]
     allowed = None if operators is None else frozenset(listed(operators))
     restriction = Restriction(allowed, max_symbols, zero_at_zero)
     if known is not None:
@@ -170,7 +173,7 @@ def discover(
     )
     found = _candidates(ranked, given, trajectories, prior.own_laws, searched.factors)
     told = "" if frame is None else frame.note(found[0].expression, given.size)
-    notes = (*notes, *more, *searched.remarks, *([told] if told else []), *lag)
+    notes = (*notes, *filter(None, said), *more, *searched.remarks, *([told] if told else []), *lag)
     notes += diagnose(found, trajectories, lag_known=bool(lag))
     seconds = time.monotonic() - started
     return Discovery(found, trajectories, notes, seconds, searched.tried, tuple(limits))

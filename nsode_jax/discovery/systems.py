@@ -37,6 +37,7 @@ from nsode_jax.search.periodogram import driven_oscillators
 from nsode_jax.search.population import Draft
 from nsode_jax.search.sources import Restriction
 from nsode_jax.search.sparse import SparseConfig
+from nsode_jax.selection.named_formula import names_note
 from nsode_jax.selection.score import DECIDING, posterior_probabilities
 from nsode_jax.selection.system_score import unseen_probability
 from nsode_jax.system.settings import listed
@@ -134,6 +135,8 @@ def discover_system(
         order=order,
     )
     own = [OwnSystem.parse(text, data.system) for text in listed(candidates)]
+    said = [names_note(text, data.system.variables) for text in listed(candidates)]
+    notes += filter(None, said)
     # Laws of one's own know the time as it is.
     timed = any(TIME in law.prefix for each in own for law in each.laws)
     origin = 0.0 if timed else origin_of(data)

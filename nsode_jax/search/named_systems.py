@@ -15,7 +15,7 @@ from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.prefix import substituted
 from nsode_jax.fitting.fit import NAMED, Origin
 from nsode_jax.observed.regression import Regression
-from nsode_jax.search.own_systems import guesses
+from nsode_jax.search.own_laws import guesses
 from nsode_jax.search.population import Draft, fitted_laws
 from nsode_jax.search.sources import Restriction
 from nsode_jax.search.variants import canonical_or_none

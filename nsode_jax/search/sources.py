@@ -8,10 +8,9 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from nsode_jax.dynamics.vectors import count
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import ARITHMETIC, OPERATORS
-from nsode_jax.fitting.fit import USER, Origin
+from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.progress import Progress
 from nsode_jax.observed.dataset import Dataset
 from nsode_jax.observed.regression import Regression
@@ -120,18 +119,3 @@ class CandidateSource(Protocol):
           progress: told how far it is.
         """
         ...
-
-
-@dataclasses.dataclass(frozen=True)
-class GivenLaws:
-    """Laws that somebody wants to have tried, in the units of the data that are searched."""
-
-    laws: tuple[Expression, ...]
-    name: str = USER
-
-    def propose(
-        self, data: Dataset, form: Regression, *, seed: int, progress: Progress
-    ) -> Proposals:
-        """The laws as they are."""
-        laws = tuple(Proposal(law, Origin(self.name)) for law in self.laws)
-        return Proposals(laws, f"{count(len(laws), 'law')} of your own")

@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from jaxtyping import Bool, Float
 
-from nsode_jax.expressions.expression import Expression
+from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.expressions.notation import NAME, parse, unknown_names
 from nsode_jax.expressions.operators import (
     CONSTANT,
     NEGATIVE_CONSTANT,
+    TIME,
     VARIABLES,
 )
 
@@ -57,6 +58,19 @@ class NamedFormula:
         return cls(text, names, tuple(places.get(token, token) for token in prefix), variables)
 
     @classmethod
+    def of_user(cls, text: str, variables: tuple[str, ...] = VARIABLES) -> NamedFormula:
+        """As `parse` what a user writes of data, where `t` is the time and no constant.
+
+        Raises:
+          ExpressionError: likewise, or if laws of these variables do not depend on the time.
+        """
+        if TIME in unknown_names(text, variables):
+            raise ExpressionError(
+                f"the formula {text!r} has the time {TIME} in it, which these laws do not depend on"
+            )
+        return cls.parse(text, variables)
+
+    @classmethod
     def of(cls, law: Expression, free: Bool[np.ndarray, " constants"]) -> NamedFormula:
         """A law with the names c1, c2, ... for its constants that are free."""
         names = tuple(f"c{i + 1}" for i in range(int(free.sum())))
@@ -93,3 +107,13 @@ class NamedFormula:
     ) -> Float[np.ndarray, "..."]:
         """f at each y; NaN or inf where it is undefined."""
         return self.with_values(values).evaluate(y)
+
+
+def names_note(text: str, variables: Sequence[str]) -> str | None:
+    """Which names in a formula of the user's own are taken as constants; None if none is."""
+    names = unknown_names(text, variables)
+    if not names:
+        return None
+    are = "is taken as a constant" if len(names) == 1 else "are taken as constants"
+    known = f"variable{' is' if len(variables) == 1 else 's are'} {', '.join(variables)}"
+    return f"In {text!r} {', '.join(names)} {are}, to be fitted; the {known}."

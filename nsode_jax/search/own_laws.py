@@ -1,0 +1,117 @@
+"""Laws that the user wants tried."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from nsode_jax.dynamics.vectors import count
+from nsode_jax.expressions.constants import exponent_constants, linear_constants
+from nsode_jax.expressions.expression import Expression
+from nsode_jax.expressions.operators import VARIABLES
+from nsode_jax.fitting.fit import USER, Origin
+from nsode_jax.fitting.guesses import InitialGuess, initial_guesses
+from nsode_jax.fitting.progress import Progress
+from nsode_jax.observed.dataset import Dataset
+from nsode_jax.observed.regression import Regression
+from nsode_jax.observed.scaling import AffineView
+from nsode_jax.search.population import Draft, fitted_laws
+from nsode_jax.search.sources import Proposal, Proposals
+from nsode_jax.search.variants import canonical_or_none
+from nsode_jax.selection.named_formula import NamedFormula
+
+_FACTORS = (0.1, 1.0, 10.0)
+"""Of the size of the data: where thresholds begin that were not given."""
+
+_MOST_STARTS = 4
+_ANY = 1.1
+"""Where a constant begins that is solved for; 1 may be no constant."""
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnLaw:
+    """A right-hand side with constants to begin from.
+
+    Attributes:
+      law: the right-hand side; where a constant had a name, any number.
+      named: whether there are such constants.
+      origin: where the law came from.
+    """
+
+    law: Expression
+    named: bool = False
+    origin: Origin = Origin(USER)
+
+    @classmethod
+    def parse(cls, text: str, variables: tuple[str, ...] = VARIABLES) -> OwnLaw:
+        """Reads a formula.
+
+        Whatever is neither a variable nor a function is a constant's name; one that stands in
+        several places is fitted in each.
+
+        Raises:
+          ExpressionError: if it cannot be read.
+        """
+        formula = NamedFormula.of_user(text, variables)
+        law = formula.with_values([_ANY + 0.1 * i for i in range(len(formula.names))])
+        return cls(law, bool(formula.names))
+
+    def in_units(self, units: AffineView) -> OwnLaw:
+        """The law of data as a view of them shows it.
+
+        Raises:
+          ExpressionError: if it cannot be written so.
+        """
+        return dataclasses.replace(self, law=units.inverse().restore(self.law))
+
+    def drafts(self, form: Regression) -> list[Draft]:
+        """The law with its constants, if they are given, and as fitted to a regression."""
+        fitted: dict[tuple[str, ...], Draft] = {}
+        for found, error in fitted_laws(form, guesses(form, self.law, self.named)):
+            draft = self._draft(found, error)
+            alike = tuple(f"{constant:.2g}" for constant in draft.expression.constants)
+            fitted.setdefault(alike, draft)
+        best = sorted(fitted.values(), key=lambda draft: draft.error)[:_MOST_STARTS]
+        given = [] if self.named and best else [self._draft(self.law, math.nan)]
+        return [*given, *best]
+
+    def _draft(self, law: Expression, error: float) -> Draft:
+        return Draft(canonical_or_none(law) or law, error, math.nan, self.origin)
+
+
+def guesses(form: Regression, law: Expression, named: bool) -> Iterator[InitialGuess]:
+    """Constants to begin from: those given, or some of the size of the data."""
+    if not named:
+        yield from initial_guesses(law)
+        return
+    nonlinear = ~linear_constants(law.skeleton) & ~exponent_constants(law.skeleton)
+    size = float(np.median(np.abs(form.nodes))) or 1.0
+    for magnitude in (*(factor * size for factor in _FACTORS), 1.1):
+        start = np.where(nonlinear, magnitude, law.constants)
+        yield from initial_guesses(law.skeleton.with_constants(start))
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnLawSource:
+    """Laws of the user's own, in the units of the data that are searched.
+
+    Attributes:
+      laws: as many proposals come first, one of each.
+    """
+
+    laws: tuple[OwnLaw, ...]
+    name: str = USER
+
+    def propose(
+        self, data: Dataset, form: Regression, *, seed: int, progress: Progress
+    ) -> Proposals:
+        """The laws with the constants they were given; named ones as they fit best, and others."""
+        first, others = [], []
+        for own in self.laws:
+            laws = [draft.expression for draft in own.drafts(form)] if own.named else [own.law]
+            first.append(Proposal(laws[0], own.origin))
+            others += [Proposal(law, own.origin) for law in laws[1:]]
+        return Proposals((*first, *others), f"{count(len(self.laws), 'law')} of your own")
