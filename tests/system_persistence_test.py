@@ -43,6 +43,18 @@ def test_everything_comes_back(found, tmp_path):
     np.testing.assert_array_equal(again.predict(t, run=1), found.predict(t, run=1))
 
 
+def test_whose_system_it_is_comes_back(found, tmp_path):
+    first, second = found.candidates
+    own = dataclasses.replace(second, asked_for=True)
+    dataclasses.replace(found, candidates=(first, own)).save(tmp_path / "own.json")
+    again = SystemDiscovery.load(tmp_path / "own.json")
+    assert [candidate.asked_for for candidate in again.candidates] == [False, True]
+    content = json.loads((tmp_path / "own.json").read_text())
+    del content["candidates"][1]["asked_for"]  # As files were before.
+    (tmp_path / "before.json").write_text(json.dumps(content))
+    assert not SystemDiscovery.load(tmp_path / "before.json").candidates[1].asked_for
+
+
 def test_how_precise_values_are_comes_back(content, tmp_path):
     sizes = [[1.0, 2.0]] * 120
     for run in content["runs"]:

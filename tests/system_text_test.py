@@ -1,5 +1,7 @@
 """A system in words, and as a table."""
 
+import dataclasses
+
 from observing import discovered, prey_discovery
 
 from nsode_jax.dynamics.system import System
@@ -34,6 +36,20 @@ def test_a_notebook_shows_the_same():
     page = found._repr_html_()
     for words in ("dprey/dt = ", "<table>", "Fixed point: prey = ", "Note: a &lt; b"):
         assert words in page
+
+
+def test_systems_of_ones_own_are_there_whatever_their_rank():
+    found = prey_discovery()
+    first, second = found.candidates
+    own = dataclasses.replace(second, asked_for=True)
+    found = dataclasses.replace(found, candidates=(*(first,) * 7, own))
+    lines = str(found).splitlines()
+    equations = str(own).splitlines()
+    place = next(i for i, line in enumerate(lines) if line.startswith("   8 "))
+    assert lines[place].endswith(equations[0])
+    assert lines[place + 1].strip() == equations[1] + "  (yours)"
+    assert str(found).count("(yours)") == 1 and found._repr_html_().count("(yours)") == 1
+    assert found.table()["asked_for"].tolist() == [False] * 7 + [True]
 
 
 def test_the_table_has_a_column_for_each_equation():

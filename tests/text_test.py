@@ -1,5 +1,6 @@
 """What a result says in a terminal and in a notebook."""
 
+import dataclasses
 import html
 
 import numpy as np
@@ -110,3 +111,15 @@ class TestTable:
         full, cut = table_text(found, 5).splitlines(), table_text(found, 5, 80).splitlines()
         assert len(full[1]) > 120 and full[0] == cut[0]
         assert cut[1] == full[1][:77] + "..."
+        own = dataclasses.replace(found, candidates=(dataclasses.replace(long, origin="user"),))
+        assert table_text(own, 5, 80).splitlines()[1] == full[1][:68] + "...  (yours)"
+
+    def test_laws_of_ones_own_are_there_whatever_their_rank(self):
+        *others, last = CANDIDATES
+        own = dataclasses.replace(last, origin="user")
+        found = Discovery((*others, *others, own), FOUND.trajectories, (), 1.0)
+        *_, rank_3, mine = table_text(found, 3).splitlines()
+        assert rank_3.split()[0] == "3" and mine.split()[0] == "7"
+        assert mine.endswith("0.31*y + 0.1*y**3  (yours)")
+        assert "(1 more candidate: table() lists all)" in str(found)
+        assert candidate_table(found, 3, wide=True).rows[-1][5] == "user"

@@ -255,6 +255,7 @@ def as_candidates(
                 segments=fit.segments,
                 shared=tuple((tie.place, tie.partner) for tie in fit.ties),
                 converged=fit.converged,
+                asked_for=fit.asked_for,
             )
         )
     return tuple(candidates)

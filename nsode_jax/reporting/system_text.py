@@ -14,6 +14,7 @@ from nsode_jax.reporting.documents import (
     blocks_to_html,
     blocks_to_markdown,
 )
+from nsode_jax.reporting.tables import YOURS, ranked
 from nsode_jax.results.formatting import probability_text, r2_text, time_text
 from nsode_jax.results.system_analysis import find_fixed_points, fixed_point_text
 from nsode_jax.results.system_result import SystemCandidate, SystemResult
@@ -57,7 +58,7 @@ def _blocks(found: SystemResult, laws: Block) -> list[Block]:
 
 
 def candidate_table(found: SystemResult, rows: int) -> Table:
-    """The best candidates: rank, probability, R2, complexity and equations."""
+    """The best candidates and the user's own: rank, probability, R2, complexity, equations."""
     return Table(
         ("rank", "probability", "R²", "complexity", "equations"),
         tuple(
@@ -66,19 +67,19 @@ def candidate_table(found: SystemResult, rows: int) -> Table:
                 probability_text(candidate.probability),
                 r2_text(candidate.r2),
                 str(candidate.complexity),
-                str(candidate).replace("\n", "; "),
+                str(candidate).replace("\n", "; ") + (YOURS if candidate.asked_for else ""),
             )
-            for rank, candidate in enumerate(found.candidates[:rows], start=1)
+            for rank, candidate in ranked(found.candidates, rows)
         ),
         code=True,
     )
 
 
 def table_text(found: SystemResult, rows: int) -> str:
-    """The best candidates: rank, probability, R2, complexity and a line for each equation."""
+    """The same as text, a line for each equation."""
     lines = ["rank  probability       R²  complexity  equations"]
-    for rank, candidate in enumerate(found.candidates[:rows], start=1):
-        equations = str(candidate).splitlines()
+    for rank, candidate in ranked(found.candidates, rows):
+        equations = (str(candidate) + (YOURS if candidate.asked_for else "")).splitlines()
         lines.append(
             f"{rank:4d}  {probability_text(candidate.probability):>11}  "
             f"{r2_text(candidate.r2):>7}  {candidate.complexity:10d}  {equations[0]}"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from nsode_jax.results.result import Candidate, Result
-from nsode_jax.results.system_result import SystemResult
+from nsode_jax.results.system_result import SystemCandidate, SystemResult
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +25,19 @@ _FIELDS = (
 )
 
 
-_SYSTEM_FIELDS = ("complexity", "r2", "probability", "score", "converged", "segments")
+_SYSTEM_FIELDS = ("complexity", "r2", "probability", "score", "converged", "segments", "asked_for")
+
+
+YOURS = "  (yours)"
+"""Behind a law of the user's own."""
+
+OfAKind = TypeVar("OfAKind", Candidate, SystemCandidate)
+
+
+def ranked(candidates: Sequence[OfAKind], rows: int) -> list[tuple[int, OfAKind]]:
+    """So many of the best with their ranks, and the user's own, whatever rank they have."""
+    places = enumerate(candidates, start=1)
+    return [(rank, one) for rank, one in places if rank <= rows or one.asked_for]
 
 
 def candidates_table(result: Result, limit: int | None = None) -> pd.DataFrame:

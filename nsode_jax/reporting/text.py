@@ -18,6 +18,7 @@ from nsode_jax.reporting.documents import (
     blocks_to_html,
     blocks_to_markdown,
 )
+from nsode_jax.reporting.tables import YOURS, ranked
 from nsode_jax.results.analysis import find_fixed_points, residual_text
 from nsode_jax.results.formatting import aligned, probability_text, r2_text, time_text, value_within
 from nsode_jax.results.outlook import outlook
@@ -75,7 +76,7 @@ def _blocks(result: Result, law: Block) -> list[Block]:
 
 
 def _rest(result: Result) -> str:
-    hidden = len(result.candidates) - _SHOWN
+    hidden = len(result.candidates) - len(ranked(result.candidates, _SHOWN))
     if hidden <= 0:
         return ""
     return f"{hidden} more candidate{'' if hidden == 1 else 's'}: table() lists all"
@@ -90,11 +91,11 @@ def tried_text(result: Result) -> str:
 
 
 def candidate_table(result: Result, rows: int, *, wide: bool = False) -> Table:
-    """The best candidates: rank, probability, R2, complexity and formula f(y).
+    """The best candidates and the user's own: rank, probability, R2, complexity and f(y).
 
     Args:
       result: what was found.
-      rows: most candidates shown.
+      rows: most of the best.
       wide: with their residual and origin too.
     """
 
@@ -106,13 +107,13 @@ def candidate_table(result: Result, rows: int, *, wide: bool = False) -> Table:
             *((residual_text(result, candidate),) if wide else ()),
             str(candidate.complexity),
             *((candidate.origin or "-",) if wide else ()),
-            candidate.rounded().infix,
+            candidate.rounded().infix + (YOURS if candidate.asked_for and not wide else ""),
         )
 
     names = ("rank", "probability", "R²", "residual", "complexity", "origin", "dy/dt =")
     header = tuple(name for name in names if wide or name not in ("residual", "origin"))
-    shown = enumerate(result.candidates[:rows], start=1)
-    return Table(header, tuple(row(*ranked) for ranked in shown), code=True)
+    shown = ranked(result.candidates, rows)
+    return Table(header, tuple(row(*one) for one in shown), code=True)
 
 
 def table_text(result: Result, rows: int, columns: int | None = None) -> str:
@@ -120,15 +121,19 @@ def table_text(result: Result, rows: int, columns: int | None = None) -> str:
 
     Args:
       result: what was found.
-      rows: most candidates shown.
+      rows: most of the best.
       columns: formulas are cut to this width; None: never.
     """
     table = candidate_table(result, rows)
-    text = aligned([table.header, *table.rows])
-    return "\n".join(
-        line if columns is None or len(line) <= columns else f"{line[: columns - 3]}..."
-        for line in text
-    )
+    return "\n".join(_cut(line, columns) for line in aligned([table.header, *table.rows]))
+
+
+def _cut(line: str, columns: int | None) -> str:
+    """A line in so many columns; whose law it is stays."""
+    if columns is None or len(line) <= columns:
+        return line
+    end = f"...{YOURS}" if line.endswith(YOURS) else "..."
+    return line[: columns - len(end)] + end
 
 
 # --- the best law ------------------------------------------------------------

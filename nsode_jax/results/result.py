@@ -14,6 +14,7 @@ from jaxtyping import Float
 from nsode_jax.dynamics.limits import Limits
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.fitting.fit import USER
 from nsode_jax.observed.dataset import Dataset
 from nsode_jax.observed.noise_scale import NoiseScale
 from nsode_jax.results import callables, prediction, rounding, source, uncertainty
@@ -102,6 +103,11 @@ class Candidate:
     def infix(self) -> str:
         """f as text, constants in full precision; `rounded` has those for people."""
         return self.expression.infix
+
+    @property
+    def asked_for(self) -> bool:
+        """Whether the law is one of the user's own, as it was given."""
+        return self.origin == USER
 
     @property
     def complexity(self) -> int:

@@ -100,6 +100,7 @@ def _encode_candidate(candidate: SystemCandidate) -> dict[str, Any]:
         "segments": candidate.segments,
         "shared": [list(pair) for pair in candidate.shared],
         "converged": bool(candidate.converged),
+        "asked_for": candidate.asked_for,
     }
 
 
@@ -207,4 +208,5 @@ def _candidate(value: Any, where: str, system: System, runs: int) -> SystemCandi
         segments=segments,
         shared=pairs,
         converged=read_field(entry, "converged", as_boolean, where),
+        asked_for=read_field({"asked_for": False, **entry}, "asked_for", as_boolean, where),
     )

@@ -54,6 +54,7 @@ class SystemCandidate:
         whole run were fitted. r2 and residuals are of the pieces.
       shared: pairs of constants, by their number among all, that are opposite by the fit.
       converged: whether the fit met its tolerance.
+      asked_for: whether the system is one of the user's own, as it was given.
     """
 
     system: System
@@ -71,6 +72,7 @@ class SystemCandidate:
     segments: int = 1
     shared: tuple[tuple[int, int], ...] = ()
     converged: bool = False
+    asked_for: bool = False
 
     @property
     def starts(self) -> Float[np.ndarray, "runs states"]:
