@@ -42,8 +42,13 @@ def with_gap(column, rows):
             {},
             "5 quantities, a column each; a system has 4 at most",
         ),
-        (T[:5], WAVES[:5], {}, "y1: Only 5 usable points; at least 8"),
-        (T, with_gap(WAVES, slice(3, None)), {}, "y1: Only 3 usable points"),
+        (T[:5], WAVES[:5], {}, "Only 5 usable rows; at least 8"),
+        (
+            T,
+            with_gap(WAVES, slice(3, None)),
+            {},
+            r"3 usable rows \(of 30 rows y1 is missing in 27",
+        ),
         (0 * T, WAVES, {}, "y1: All times are the same"),
         (T, WAVES * 1e300, {}, "too large"),
         (T, WAVES, {"inputs": with_gap(T, slice(25, None))}, "u is not known to the ends"),
@@ -61,7 +66,7 @@ def with_gap(column, rows):
         ([T, T], [WAVES, WAVES[:, :1]], {}, "All runs need the same quantities"),
         ([T], [WAVES, WAVES], {}, "2 runs of values, 1 of times and 2 of inputs"),
         ([T, T], [WAVES, WAVES], {"inputs": [T]}, "2 runs of values, 2 of times and 1 of inputs"),
-        ([T, T[:5]], [WAVES, WAVES[:5]], {}, "Run 2 of 2: y1: Only 5 usable points"),
+        ([T, T[:5]], [WAVES, WAVES[:5]], {}, "Run 2 of 2: Only 5 usable rows"),
         (T, np.zeros((30, 2, 2)), {}, "an array"),
     ],
 )
@@ -242,6 +247,54 @@ def test_whether_an_input_is_held_is_decided_before_rows_are_left_out():
     between = np.linspace(0.0, 99.0, 4001) + 0.0031
     last = np.searchsorted(t, between, side="right") - 1
     np.testing.assert_array_equal(data.runs[0].inputs(between)[0], u[last])
+
+
+def test_an_input_that_is_measured_again_and_again_is_still_a_curve():
+    """Three rows a time hold as many values that do not change from one row to the next."""
+    t = np.repeat(T, 4)
+    u = 1 + np.sin(0.9 * t)
+    data, _ = read(t, np.repeat(WAVES, 4, axis=0), u)
+    assert data.system.held == ()
+    np.testing.assert_allclose(data.runs[0].u[:, 0], 1 + np.sin(0.9 * T))
+    np.testing.assert_allclose(data.runs[0].noise_sizes, 1.0)
+    levels = np.repeat(np.floor(T), 4)
+    assert read(t, np.repeat(WAVES, 4, axis=0), levels)[0].system.held == ("u",)
+
+
+def test_what_a_row_of_inputs_lacks_moves_no_step():
+    """A step where one logger wrote neither the quantities nor the other input."""
+    valve, lamp = (T > 2.0).astype(float), np.sin(T)
+    row = np.flatnonzero(valve)[0]
+    waves, u = with_gap(WAVES, row), np.stack([valve, with_gap(lamp, row)], axis=1)
+    (run,) = read(T, waves, u)[0].runs
+    np.testing.assert_array_equal(run.inputs.jumps, [T[row]])
+    np.testing.assert_allclose(run.inputs(T)[1], lamp, atol=2e-3)
+
+
+def test_a_switch_may_be_logged_only_when_it_changes():
+    switch = np.where((T > 1.0) & (T < 3.0), 1.0, 0.0)
+    sparse = switch.copy()
+    sparse[1:][np.diff(switch) == 0.0] = np.nan
+    data, notes = read(T, WAVES, sparse, input_names=["valve"])
+    assert len(data.runs[0]) == 30 and data.system.held == ("valve",)
+    assert notes == ["valve changes in steps: each value was taken to hold until the next row."]
+    middles = (T[1:] + T[:-1]) / 2
+    np.testing.assert_array_equal(data.runs[0].inputs(middles)[0], switch[:-1])
+    late = np.where(np.arange(30) < 5, np.nan, sparse)
+    late[5] = 0.0
+    assert len(read(T, WAVES, late)[0].runs[0]) == 25  # It is not known before.
+
+
+def test_rows_of_one_time_may_hold_a_part_of_its_values_each():
+    """Two loggers wrote them, in any order; where a row is complete, rows stay as they are."""
+    x, z = np.full((2, 30, 2), np.nan)
+    x[:, 0], z[:, 1] = WAVES.T
+    for rows in (slice(None), np.random.default_rng(0).permutation(60)):
+        data, _ = read(np.r_[T, T][rows], np.concatenate([x, z])[rows], np.r_[T, T + np.nan][rows])
+        np.testing.assert_array_equal(data.runs[0].y, WAVES)
+        np.testing.assert_array_equal(data.runs[0].u[:, 0], T)
+    data, _ = read(np.r_[T, T[:1]], np.concatenate([WAVES, [[9.0, np.nan]]]))
+    np.testing.assert_array_equal(data.runs[0].y, WAVES)
 
 
 def test_a_step_logged_as_two_rows_of_one_time_is_a_step():

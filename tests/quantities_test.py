@@ -5,6 +5,7 @@ import pytest
 from reading import refusal
 
 from nsode_jax.dynamics.vectors import TrajectoryError
+from nsode_jax.observed.runs import read_runs
 from nsode_jax.tables.files import Contents
 from nsode_jax.tables.quantities import read_quantities
 
@@ -33,12 +34,8 @@ def test_what_was_done_to_rows_is_told_once_of_all_quantities():
     cells.insert(13, ["12", "140", "19"])
     text = "\n".join(["t,hares,lynx", *map(",".join, cells)])
     read = read_quantities(Contents("data.csv", text.encode()), ["hares", "lynx"])
-    assert read.notes == (
-        "1 of 21 rows dropped: the time or all values are missing.",
-        "1 time occurred more than once; the values of a repeated time were averaged (20 rows "
-        "became 19).",
-    )
-    assert read.times[0].size == 19 and read.complete[0].size == 16
+    assert read.notes == ("1 of 21 rows dropped: the time or all values are missing.",)
+    assert read.times[0].size == 20 and read.complete[0].size == 16
 
 
 def test_notes_on_cells_tell_the_column_and_those_on_rows_the_run():
@@ -46,11 +43,29 @@ def test_notes_on_cells_tell_the_column_and_those_on_rows_the_run():
              for run in "ab" for t in reversed(range(9))]  # fmt: skip
     text = "\n".join(["run,t,x,y", *cells])
     read = read_quantities(Contents("d.csv", text.encode()), ["x", "y"], series="run", start="1")
-    outside, order, limit = read.notes
+    outside, limit = read.notes
     assert outside == "All series: 1 row outside the chosen window left out."
-    assert order.startswith("All series: Times were in decreasing order")
     assert limit.startswith("Series 'b': 1 value in column 'y' is only a limit without a number")
     assert [times.size for times in read.complete] == [8, 7]
+
+
+def test_rows_stay_as_the_table_has_them():
+    """Repeated times are steps of inputs, or measurements that count so much more."""
+    rows = [(5, 1.0, 0), (5, 1.2, 1), *((t, t * t, 0) for t in range(5)), (6, 2, 1), (7, 3, 1)]
+    text = "t,x,valve\n" + "\n".join(",".join(map(str, row)) for row in rows)
+    read = read_quantities(Contents("d.csv", text.encode()), ["x"], inputs=["valve"])
+    np.testing.assert_array_equal(read.times[0], [row[0] for row in rows])
+    np.testing.assert_array_equal(read.values[0][:, 0], [row[1] for row in rows])
+    np.testing.assert_array_equal(read.inputs[0][:, 0], [row[2] for row in rows])
+    np.testing.assert_array_equal(read.complete[0], range(8))
+    data, notes = read_runs(
+        read.times, read.values, read.inputs, names=["x"], input_names=["valve"],
+        explicit_time=False, order=1,
+    )  # fmt: skip
+    (run,) = data.runs
+    np.testing.assert_array_equal(run.inputs.jumps, [5.0])
+    assert run.weights[5, 0] == pytest.approx(np.sqrt(2) * run.weights[0, 0])
+    assert any("1 time occurred more than once" in note for note in notes)
 
 
 def test_no_errors_are_asked_for_where_they_do_not_count():

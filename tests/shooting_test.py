@@ -93,6 +93,27 @@ def test_without_freedom_of_a_quantity_nothing_is_known():
     assert uncertainty(data, fit) is None and covariance(data, fit) is None
 
 
+def test_runs_in_which_a_quantity_rests_do_not_show_its_noise():
+    """Controls without predators: exact zeros are no measurements of them."""
+    rng = np.random.default_rng(2)
+    truth = laws(PREY.variables, "0.6*x - 0.5*x*y", "0.4*x*y - 0.5*y")
+    t, early = np.linspace(0.0, 12.0, 25), np.linspace(0.0, 3.0, 25)
+    both = integrate(truth, [2.0, 1.0], t)
+    alone = integrate(truth, [0.5, 0.0], early)
+    squares = []
+    for _ in range(30):
+        noises = 0.05 * rng.standard_normal((4, 25, 2)) * ([[[1.0, 1.0]]] + 3 * [[[1.0, 0.0]]])
+        columns = zip([t, early, early, early], [both, alone, alone, alone], noises)
+        runs = tuple(Run(at, y + noise, np.empty((25, 0))) for at, y, noise in columns)
+        data = Observations(PREY, runs)
+        fit = fit_system(data, truth, ORIGINS[:2], stopping=FULL)
+        off = np.array(fit.laws[1].constants) - truth[1].constants
+        squares.append(off**2 / np.diag(uncertainty(data, fit).covariance)[2:])
+    assert data.counts.tolist() == [100, 25]
+    # It was 3.1, as their noise was taken for half of what it is.
+    assert np.mean(squares) == pytest.approx(1.0, abs=0.6)
+
+
 def test_freedom_is_that_of_the_constant_that_is_known_least():
     freedom = np.array([4.0, 10.0])
     one_each = np.array([[2.0, 0.0, 0.0], [0.0, 3.0, 0.0]])

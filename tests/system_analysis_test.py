@@ -150,6 +150,10 @@ def test_what_the_data_do_not_determine_is_not_claimed():
     real = np.array([0.01, -2.0])
     assert kind_of(real, np.array([0.02, 0.1])) == "undetermined"
     assert kind_of(real, np.array([0.001, 0.1])) == "saddle"
+    # With few degrees of freedom the interval of -0.3 holds 0 too.
+    apart, errors = np.array([-0.3, -2.0]), np.array([0.14, 0.1])
+    assert kind_of(apart, errors) == "stable node"
+    assert kind_of(apart, errors, freedom=6) == "undetermined"
 
 
 def test_prey_and_hunters_circle_a_centre():

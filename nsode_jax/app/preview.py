@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nsode_jax.dynamics.trajectory import Trajectory
+from nsode_jax.dynamics.trajectory import Trajectory, clean
 from nsode_jax.reporting import report as law_report
 from nsode_jax.reporting import report_own_constants, system_report
 from nsode_jax.reporting.discovery import Discovery
@@ -104,6 +104,5 @@ def _panels(read: Measurements | Quantities) -> list[tuple[str, list[Trajectory]
     tables = [np.hstack(parts) for parts in zip(read.values, read.inputs, strict=True)]
     for column, name in enumerate((*read.names, *read.input_names)):
         runs = [(t, values[:, column]) for t, values in zip(read.times, tables, strict=True)]
-        known = [(t[np.isfinite(y)], y[np.isfinite(y)]) for t, y in runs]
-        panels.append((name, [Trajectory(t, y) for t, y in known]))
+        panels.append((name, [clean(t, y, fewest=1, constant=True)[0] for t, y in runs]))
     return panels

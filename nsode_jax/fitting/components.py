@@ -78,7 +78,7 @@ def component_forms(data: Observations, fit: SystemFit | None = None) -> tuple[R
             np.concatenate(operators[k]) / spread,
             np.concatenate(targets[k]) / spread,
             remainder=0.0,
-            count=data.count,
+            count=int(data.counts[k]),
             floor=max(INTERPOLATION_FLOOR, float(data.precision[k])),
             exact=False,
             y0s=tuple(start[k] for start in starts),

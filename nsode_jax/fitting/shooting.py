@@ -191,9 +191,14 @@ def uncertainty(data: Observations, fit: SystemFit) -> Uncertainty | None:
     if linear is None or linear.freedom < 1:
         return None
     number, ends = problem.observed, np.cumsum([0, *map(len, data.runs)])
-    # [time * observed]: of each quantity all runs.
+    # [time * observed]: of each quantity all runs that show its noise.
     groups = [
-        [number * np.arange(*run) + k for run in itertools.pairwise(ends)] for k in range(number)
+        [
+            number * np.arange(*run) + k
+            for run, changes in zip(itertools.pairwise(ends), data.changing[:, k], strict=True)
+            if changes
+        ]
+        for k in range(number)
     ]
     noises = linear.noise_of_groups(groups, _LEAST_SINGULAR)
     if noises is None:

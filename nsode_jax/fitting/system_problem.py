@@ -92,6 +92,7 @@ class Problem:
         noise: Float[np.ndarray, " observed"] | None = None,
     ):
         self.system, self.observed = data.system, len(data.system.observed)
+        self.counts = data.counts
         self.skeletons = [law.skeleton for law in laws]
         self.values = np.concatenate([law.constants for law in laws])
         free = np.concatenate([_free(law) for law in laws]).astype(bool)
@@ -171,7 +172,7 @@ class Problem:
         self.work = math.inf
         parts = [solved[0] for solved in self._solve(parameters, derivatives=False)]
         left = np.concatenate([s.weights * (y - s.y) for y, s in zip(parts, self.segments)])
-        return np.sqrt(np.mean(left**2, axis=0))
+        return np.sqrt((left**2).sum(axis=0) / self.counts)
 
     def jacobian(self, parameters: Float[np.ndarray, " parameters"]) -> np.ndarray:
         jacobian = np.zeros((self.size, parameters.size))

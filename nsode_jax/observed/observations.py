@@ -8,7 +8,7 @@ import itertools
 import math
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 
 from nsode_jax.dynamics.dop853_system import Inputs
 from nsode_jax.dynamics.measured_inputs import measured_inputs
@@ -139,6 +139,17 @@ class Observations:
         return sum(map(len, self.runs))
 
     @functools.cached_property
+    def changing(self) -> Bool[np.ndarray, "runs observed"]:
+        """In which runs each quantity changes: where it rests it does not show its noise."""
+        changing = np.array([np.ptp(run.y, axis=0) > 0.0 for run in self.runs])
+        return changing | ~changing.any(axis=0)
+
+    @functools.cached_property
+    def counts(self) -> Int[np.ndarray, " observed"]:
+        """Number of observations of each quantity, in the runs in which it changes."""
+        return np.array([len(run) for run in self.runs]) @ self.changing
+
+    @functools.cached_property
     def span(self) -> float:
         """The duration of the longest run."""
         return max(float(np.ptp(run.t)) for run in self.runs)
@@ -150,13 +161,13 @@ class Observations:
         for run in self.runs:
             mean = np.average(run.y, axis=0, weights=run.weights**2)
             squares += ((run.weights * (run.y - mean)) ** 2).sum(axis=0)
-        return np.sqrt(squares / self.count)
+        return np.sqrt(squares / self.counts)
 
     @functools.cached_property
     def noise(self) -> Float[np.ndarray, " observed"]:
         """Root mean square of the runs' noise."""
         squares = sum(len(run) * run.noise**2 for run in self.runs)
-        return np.sqrt(squares / self.count)
+        return np.sqrt(squares / self.counts)
 
     @property
     def precision(self) -> Float[np.ndarray, " observed"]:

@@ -13,10 +13,11 @@ from jaxtyping import Float, Int
 
 from nsode_jax.dynamics.system import MOST_OBSERVED, TIME, System
 from nsode_jax.dynamics.trajectory import clean
-from nsode_jax.dynamics.vectors import TrajectoryError, as_numbers, times_alike
+from nsode_jax.dynamics.vectors import TrajectoryError, as_numbers, as_times, times_alike
 from nsode_jax.expressions.expression import is_variable_name
-from nsode_jax.observed.forcing import Forcing, held
+from nsode_jax.observed.forcing import MeasuredInput, held, thinned
 from nsode_jax.observed.observations import Observations, Run
+from nsode_jax.observed.rows import completed, require_enough, usable
 from nsode_jax.observed.thinning import rows_to_keep
 
 MAX_POINTS, MAX_POINTS_IN_ALL, _LEAST_OF_A_RUN = 300, 1500, 50
@@ -82,20 +83,21 @@ def read_runs(
         for name, of_runs in zip(own, zip(*(part.T for part in columns), strict=True))
         if not all(map(_is_constant, of_runs))
     ]
-    runs, said, forcings = [], [], []
-    for place, which in enumerate(zip(times, columns, us, strict=True), start=1):
+    runs, said, rows, driven = [], [], [], []
+    for place, (t_of, y_of, u_of) in enumerate(zip(times, columns, us, strict=True), start=1):
         with _named(place, len(values)):
-            forcings.append(_forcing(*which, system))
+            rows.append(as_times(t_of)[0])
+            driven.append(_inputs(rows[-1], y_of, u_of))
     for name, of_runs in zip(other, np.concatenate(us).T, strict=True):
         if _is_constant(of_runs):
             raise TrajectoryError(f"The input {name} is constant; leave it out.")
-    system = dataclasses.replace(system, held=held(other, forcings))
+    system = dataclasses.replace(system, held=held(other, driven))
     notes += [
         f"{name} changes in steps: each value was taken to hold until the next row."
         for name in system.held
     ]
     most = max(_LEAST_OF_A_RUN, min(MAX_POINTS, MAX_POINTS_IN_ALL // len(values)))
-    for place, which in enumerate(zip(times, columns, us, forcings, strict=True), start=1):
+    for place, which in enumerate(zip(rows, columns, us, driven, strict=True), start=1):
         with _named(place, len(values)):
             run, its_notes = _run(*which, system, may_rest, most)
         runs.append(run)
@@ -217,49 +219,36 @@ def _names(
     return tuple(found), notes
 
 
-def _forcing(
-    t: Any,
+def _inputs(
+    t: Float[np.ndarray, " times"],
     y: Float[np.ndarray, "time observed"],
     u: Float[np.ndarray, "rows inputs"],
-    system: System,
-) -> Forcing:
-    """The inputs of one run, in all its rows."""
-    lengths = {len(t), len(y), len(u)}
-    if len(lengths) > 1:
+) -> list[MeasuredInput]:
+    """The inputs of one run, each in all rows that have it."""
+    if len({len(t), len(y), len(u)}) > 1:
         raise TrajectoryError(
             f"There are {len(t)} times, {len(y)} rows of values and {len(u)} of inputs; "
             "all need as many."
         )
-    known = np.isfinite(y).all(axis=1)
-    for name, column in zip(system.inputs, u.T, strict=True):
-        missing = known & ~np.isfinite(column)
-        if missing.any() and not np.isfinite(column[np.flatnonzero(known)[[0, -1]]]).all():
-            raise TrajectoryError(
-                f"The input {name} is not known to the ends of the data; leave out the rows "
-                "without it."
-            )
-    return Forcing.of(t, u)
+    return [MeasuredInput.of(t, column) for column in u.T]
 
 
 def _run(
-    t: Any,
-    y: Float[np.ndarray, "time observed"],
+    t: Float[np.ndarray, " rows"],
+    y: Float[np.ndarray, "rows observed"],
     u: Float[np.ndarray, "rows inputs"],
-    forcing: Forcing,
+    inputs: Sequence[MeasuredInput],
     system: System,
     may_rest: Sequence[str],
     most: int,
 ) -> tuple[Run, list[str]]:
     """One run, cleaned and thinned, and notes; some quantities may be constant in it."""
-    rows = np.flatnonzero(np.isfinite(y).all(axis=1) & np.isfinite(u).all(axis=1))
-    if not rows.size and np.isfinite(y).any(axis=0).all():
-        raise TrajectoryError(
-            f"No row has values of all of {', '.join((*system.observed, *system.inputs))}, which "
-            "the laws of a system need at the same times."
-        )
-    kept, columns, notes = np.asarray(t)[rows], [], []
+    t, y, u = completed(t, y, u, system.holds)
+    rows = usable(t, y, u, inputs, system)
+    kept, columns, notes = t[rows], [], []
     if rows.size < len(y):
         notes.append(_on_gaps(len(y), len(y) - rows.size, (*system.observed, *system.inputs)))
+    require_enough(t, y, u, rows, system)
     changing = [name for name, y in zip(system.observed, y[rows].T) if not _is_constant(y)]
     trajectory = None
     for name, column in zip(system.observed, y[rows].T, strict=True):
@@ -282,12 +271,12 @@ def _run(
     sizes = None
     if trajectory.noise is not None:  # Some rows are means of several of the same time.
         sizes = np.broadcast_to(trajectory.noise[chosen, None], values.shape)
-    if not system.inputs:
+    if not inputs:
         return Run(times[chosen], values, np.empty((chosen.size, 0)), sizes), notes
-    input_times, inputs, more = forcing.kept(system.holds, last)
+    input_times, forced, more = thinned(inputs, system.holds, last)
     if np.array_equal(input_times, times[chosen]):
         input_times = None
-    run = Run(times[chosen], values, inputs, sizes, input_times, system.holds)
+    run = Run(times[chosen], values, forced, sizes, input_times, system.holds)
     return run, [*notes, *more]
 
 

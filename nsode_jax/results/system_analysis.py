@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Complex, Float, Inexact
+from jaxtyping import Complex, Float, Inexact
 from scipy.stats import qmc
 
 from nsode_jax.expressions.display import value_with_error
@@ -231,7 +231,7 @@ def _described(
         tuple(map(float, errors)),
         tuple(map(complex, values)),
         tuple(map(float, real_errors)),
-        kind_of(values, real_errors),
+        kind_of(values, real_errors, best.freedom),
         observed,
     )
 
@@ -244,13 +244,16 @@ def _eigenvalues(slope: Float[np.ndarray, "states states"]) -> Complex[np.ndarra
 
 
 def kind_of(
-    eigenvalues: Inexact[np.ndarray, " states"], errors: Float[np.ndarray, " states"]
+    eigenvalues: Inexact[np.ndarray, " states"],
+    errors: Float[np.ndarray, " states"],
+    freedom: float = math.inf,
 ) -> str:
     """What solutions do near a fixed point.
 
     Args:
       eigenvalues: of the linearized system.
       errors: standard errors of their real parts; NaN if unknown.
+      freedom: degrees of freedom of the noise that the errors come from.
 
     Returns:
       "stable" or "unstable", "node" or "focus"; "saddle"; "centre" for a conjugate pair whose
@@ -258,9 +261,10 @@ def kind_of(
       real part is not determined by the data.
     """
     real, turning = np.real(eigenvalues), np.imag(eigenvalues) != 0.0
-    zero = _is_zero(real, errors, np.abs(eigenvalues).max())
+    half = quantile(freedom) * np.where(np.isfinite(errors), errors, 0.0)
+    zero = np.abs(real) <= np.maximum(half, _EXACT * np.abs(eigenvalues).max())
     if zero.any():
-        most = np.abs(real) + quantile() * np.where(np.isfinite(errors), errors, 0.0)
+        most = np.abs(real) + half
         narrow = (most <= _SLIGHT * np.abs(np.imag(eigenvalues))).all()
         return "centre" if eigenvalues.size == 2 and turning.all() and narrow else "undetermined"
     growing = np.real(eigenvalues) > 0.0
@@ -268,13 +272,6 @@ def kind_of(
         return "saddle"
     stability = "unstable" if growing.all() else "stable"
     return f"{stability} {'focus' if turning.any() else 'node'}"
-
-
-def _is_zero(
-    real: Float[np.ndarray, " states"], errors: Float[np.ndarray, " states"], largest: float
-) -> Bool[np.ndarray, " states"]:
-    uncertain = np.abs(real) <= quantile() * np.where(np.isfinite(errors), errors, 0.0)
-    return uncertain | (np.abs(real) <= _EXACT * largest)
 
 
 def _errors(

@@ -103,14 +103,14 @@ def system_score(data: Observations, fit: SystemFit) -> float:
     if fit.diverged:
         return math.inf
     floors = np.maximum(data.precision, FLOOR)
-    # The initial values of the runs are parameters of all systems alike.
-    counted = max(data.count - len(data.runs), 1) / data.count
     system, total, terms = data.system, 0.0, 0.0
-    for law, own, left, spread, floor in zip(
-        fit.laws, system.sought, fit.residuals, data.spread, floors, strict=True
-    ):
-        total += counted * float(misfit(left / spread, data.count, float(floor)))
-        total += numbers_cost(law, data.count) + smallness(data, law)
+    relative, runs = fit.residuals / data.spread, data.changing.sum(axis=0)
+    for k, (law, own) in enumerate(zip(fit.laws, system.sought, strict=True)):
+        count = int(data.counts[k])
+        # The initial values of the runs are parameters of all systems alike.
+        counted = max(count - int(runs[k]), 1) / count
+        total += counted * float(misfit(relative[k], count, float(floors[k])))
+        total += numbers_cost(law, count) + smallness(data, law)
         terms += term_cost(law, own)
     costs = {shared.tie: shared.cost for shared in shared_terms(fit.laws, system.sought)}
     for tie in fit.ties:

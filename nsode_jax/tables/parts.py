@@ -251,35 +251,28 @@ def _cells_at(sheet: Sheet, column: int, t: Numbers, rows: Int[np.ndarray, " fou
     return shown + (", ..." if rows.size > 2 * _SHOWN else "")
 
 
-def told_of_quantities(
-    labels: Sequence[str], columns: Sequence[Sequence[Series]], t: Numbers
-) -> list[str]:
+def told_of_quantities(labels: Sequence[str], columns: Sequence[Sequence[Series]]) -> list[str]:
     """The notes on columns that were measured together: what was done to rows is told once.
 
     Args:
       labels: of the runs; "" for the only one.
       columns: of each run.
-      t: the times.
     """
     notes = []
     for of_run in columns:
         on_cells = dict.fromkeys(note for column in of_run for note in column.on_cells)
-        notes.append([*on_cells, *_on_rows_together(of_run, t)])
+        notes.append([*on_cells, *_on_rows_together(of_run)])
     return told_together(labels, notes)
 
 
-def _on_rows_together(columns: Sequence[Series], t: Numbers) -> list[str]:
-    """What was done to the rows of a run: those that hold any value count."""
+def _on_rows_together(columns: Sequence[Series]) -> list[str]:
+    """Which rows of a run were dropped: those that hold any value count."""
     rows = np.any([column.rows for column in columns], axis=0)
     measured = np.any([column.measured for column in columns], axis=0)
-    notes = []
     if dropped := int(rows.sum() - measured.sum()):
-        notes.append(
-            f"{dropped} of {count(int(rows.sum()), 'row')} dropped: the time or all values are "
-            "missing."
-        )
-    times = t.values[measured]
-    return [*notes, *clean(times, np.zeros(times.size), fewest=1, constant=True)[1]]
+        of = count(int(rows.sum()), "row")
+        return [f"{dropped} of {of} dropped: the time or all values are missing."]
+    return []
 
 
 def told_together(labels: Sequence[str], notes: Sequence[Sequence[str]]) -> list[str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.tables.files import Source
 from nsode_jax.tables.table import read_measurements
 
@@ -19,9 +19,9 @@ class Quantities:
     """Runs of several quantities, one below the other in the table.
 
     Attributes:
-      times: of each run, shape [time].
-      values: of each run, shape [time, quantities]; NaN where a cell is empty.
-      inputs: of each run likewise, shape [time, inputs].
+      times: of each run, shape [rows], as the table has them: in any order, and again and again.
+      values: of each run, shape [rows, quantities]; NaN where a cell is empty.
+      inputs: of each run likewise, shape [rows, inputs].
       names, input_names: of the columns.
       time_name: of the column of times.
       notes: what was done to the table.
@@ -37,10 +37,10 @@ class Quantities:
 
     @property
     def complete(self) -> tuple[Float[np.ndarray, " _"], ...]:
-        """Times of each run at which all quantities and inputs are known: laws are fitted there."""
+        """Increasing times of each run at which all quantities are known."""
         return tuple(
-            t[np.isfinite(y).all(axis=1) & np.isfinite(u).all(axis=1)]
-            for t, y, u in zip(self.times, self.values, self.inputs, strict=True)
+            functools.reduce(np.intersect1d, [np.unique(t[np.isfinite(column)]) for column in y.T])
+            for t, y in zip(self.times, self.values, strict=True)
         )
 
 
@@ -66,10 +66,7 @@ def read_quantities(
     """
     read = read_measurements(path, time, quantities, inputs=inputs, **reading)
     read.require_no_limits()
-    number = len(read.trajectories) // len(read.columns)
-    runs = [read.trajectories[run::number] for run in range(number)]
-    aligned = [_aligned(parts) for parts in runs]
-    times, values = zip(*aligned, strict=True)
+    times, values = zip(*read.together, strict=True)
     names, last = read.columns, len(read.columns) - len(inputs)
     return Quantities(
         times,
@@ -80,14 +77,3 @@ def read_quantities(
         read.names[0],
         read.notes,
     )
-
-
-def _aligned(
-    parts: Sequence[Trajectory],
-) -> tuple[Float[np.ndarray, " time"], Float[np.ndarray, "time columns"]]:
-    """All times of the columns, and their values there."""
-    times = np.unique(np.concatenate([part.t for part in parts]))
-    values = np.full((times.size, len(parts)), np.nan)
-    for column, part in enumerate(parts):
-        values[np.searchsorted(times, part.t), column] = part.y
-    return times, values

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from jaxtyping import Float
 
 from nsode_jax.dynamics.limits import Limits
 from nsode_jax.dynamics.trajectory import MIN_POINTS, Trajectory
@@ -52,6 +53,8 @@ class Measurements:
       names: of time and value ("t" and "y" where the file names none), with their unit
         where they held dates or cells with units: "day [days since 2020-03-01]".
       notes: a sentence for each thing that was done.
+      together: of columns that were measured together times and values of each run, in the
+        rows of the table, NaN where a cell is empty; () for other columns.
     """
 
     trajectories: tuple[Trajectory, ...]
@@ -60,6 +63,7 @@ class Measurements:
     limits: tuple[Limits, ...]
     names: tuple[str, str]
     notes: tuple[str, ...]
+    together: tuple[tuple[Float[np.ndarray, " _"], Float[np.ndarray, "_ columns"]], ...] = ()
 
     def require_no_limits(self) -> None:
         """Refuses values of which only a limit is known, where they would not count.
@@ -190,14 +194,30 @@ def read_measurements(
             f"Only {count(total, 'usable point')} in all series; at least {fewest} are needed."
         )
     labels = tuple(part.label for part in parts)
+    together = ()
     if inputs is None:
         notes += told_together(labels, [[*one.on_cells, *one.on_rows] for one in read])
     else:
-        notes += told_of_quantities(list(rows), [read[i :: len(rows)] for i in range(len(rows))], t)
+        runs = [read[i :: len(rows)] for i in range(len(rows))]
+        notes += told_of_quantities(list(rows), runs)
+        together = tuple(_rows_together(t, values, run) for run in runs)
     names = time_name, _value_name(sheet, choice.values, values[0])
     limits = tuple(one.limits for one in read)
     columns = tuple(_own_name(sheet, column, choice.values) for column in choice.values)
-    return Measurements(trajectories, labels, columns, limits, names, tuple(dict.fromkeys(notes)))
+    told = tuple(dict.fromkeys(notes))
+    return Measurements(trajectories, labels, columns, limits, names, told, together)
+
+
+def _rows_together(
+    t: Numbers, values: Sequence[Numbers], columns: Sequence[Series]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Times and values of a run as its rows have them, those without any value left out."""
+    table = np.stack(
+        [np.where(of.measured, y.values, np.nan) for y, of in zip(values, columns, strict=True)],
+        axis=1,
+    )
+    any_measured = np.any([of.measured for of in columns], axis=0)
+    return t.values[any_measured], table[any_measured]
 
 
 # --- columns -----------------------------------------------------------------
