@@ -1,11 +1,14 @@
 """Solutions of a law: anywhere they exist, and from times of any size."""
 
+import datetime
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
+from nsode_jax.dynamics.vectors import times_as_counted
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.results.prediction import predict, solution
 
@@ -38,6 +41,22 @@ def test_times_that_cannot_be():
         predict(DECAY, 1.0, T, T[5])
     with pytest.raises(ValueError, match="finite"):
         solution(DECAY, 0.0, 1.0, [math.inf])
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        np.array(["2024-03-01", "2024-03-02"], "datetime64[D]"),
+        pd.date_range("2024-03-01", periods=2, tz="UTC"),
+        [datetime.datetime(2024, 3, 1), datetime.datetime(2024, 3, 2)],
+        np.array([1, 2], "timedelta64[h]"),
+    ],
+)
+def test_dates_are_not_taken_for_numbers(times):
+    """As integers they would be nanoseconds, or days since 1970."""
+    with pytest.raises(ValueError, match="The times are (dates|durations); give numbers"):
+        times_as_counted(times)
+    assert times_as_counted([1, 2.5]).tolist() == [1.0, 2.5] and times_as_counted(3).tolist() == [3]
 
 
 @pytest.mark.parametrize("text", ["-y", "-1e-3*y**1.5", "0.4*y*log(y/1e13)"])

@@ -126,6 +126,24 @@ def as_numbers(values: Iterable[Any], what: str) -> Float[np.ndarray, " time"]:
     return _as_floats(_as_vector(values, what), what)
 
 
+def times_as_counted(t: Any) -> Float[np.ndarray, " time"]:
+    """Times at which something found is asked for: numbers, counted as those of its data.
+
+    Args:
+      t: a list, an array or a column of numbers, or a single one.
+
+    Raises:
+      TrajectoryError: if they are dates, durations or no numbers at all.
+    """
+    times = _as_vector(np.atleast_1d(t), "times")
+    if times.dtype.kind in "mM":
+        kind = "dates" if times.dtype.kind == "M" else "durations"
+        raise TrajectoryError(
+            f"The times are {kind}; give numbers, counted as the data's were: a note says how."
+        )
+    return _as_floats(times, "times")
+
+
 def _as_vector(values: Iterable[Any], what: str) -> np.ndarray:
     """A vector of some type that NumPy calculates with; dates in UTC."""
     try:

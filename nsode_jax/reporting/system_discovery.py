@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from nsode_jax.dynamics.dop853_system import Inputs
+from nsode_jax.dynamics.vectors import times_as_counted
 from nsode_jax.reporting import system_text, tables
 from nsode_jax.results import system_persistence
 from nsode_jax.results.system_analysis import SystemFixedPoints, find_fixed_points
@@ -46,7 +47,7 @@ class SystemDiscovery(SystemResult):
         if inputs is None and y0 is None and self.system.inputs and run in range(len(self.runs)):
             inputs = self.runs[run].inputs
             last = inputs.breaks[-1]
-            if (np.asarray(t, np.float64) > last).any():
+            if (times_as_counted(t) > last).any():
                 raise ValueError(
                     f"the inputs of the run are known up to {last:.6g}; give inputs, from the "
                     "first time of the run on, or y0 and inputs from t[0] on"

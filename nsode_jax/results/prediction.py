@@ -15,6 +15,7 @@ from jaxtyping import Float
 
 from nsode_jax.dynamics import dop853
 from nsode_jax.dynamics.stack_machine import Program
+from nsode_jax.dynamics.vectors import times_as_counted
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.results.formatting import time_text
 
@@ -40,8 +41,8 @@ def solution(
     Raises:
       ValueError: if a time is not finite.
     """
-    t = np.asarray(t, np.float64)
-    if t.ndim != 1 or not np.isfinite(t).all():
+    t = times_as_counted(t)
+    if not np.isfinite(t).all():
         raise ValueError("solution needs a list of finite times")
     result = np.full(t.shape, y0, np.float64)
     for sign, side in ((1.0, t > start), (-1.0, t < start)):
@@ -72,8 +73,8 @@ def predict(
     Raises:
       ValueError: if the times are not increasing, or lie before `start`.
     """
-    times = np.atleast_1d(np.asarray(t, np.float64))
-    if times.ndim != 1 or not times.size or not np.isfinite(times).all():
+    times = times_as_counted(t)
+    if not times.size or not np.isfinite(times).all():
         raise ValueError("predict needs a list of finite times")
     if not (np.diff(times) > 0).all():
         raise ValueError("predict needs strictly increasing times")

@@ -15,6 +15,7 @@ from jaxtyping import Float
 from nsode_jax.dynamics.dop853_system import NO_INPUTS, Inputs
 from nsode_jax.dynamics.measured_inputs import measured_inputs
 from nsode_jax.dynamics.system import System, integrate
+from nsode_jax.dynamics.vectors import times_as_counted
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.notation import latex_name
 from nsode_jax.fitting.system_problem import laws_with_constants
@@ -239,8 +240,8 @@ class SystemCandidate:
         Raises:
           ValueError: if times, states or inputs are not what they should be.
         """
-        times = np.atleast_1d(np.asarray(t, np.float64))
-        if times.ndim != 1 or not np.isfinite(times).all() or not (np.diff(times) > 0).all():
+        times = times_as_counted(t)
+        if not times.size or not np.isfinite(times).all() or not (np.diff(times) > 0).all():
             raise ValueError("predict needs finite, strictly increasing times")
         if run not in range(len(self.starts)):
             raise ValueError(f"run is one of {len(self.starts)}, counted from 0; got {run}")
