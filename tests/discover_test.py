@@ -14,7 +14,7 @@ from nsode_jax.dynamics.solve import solve
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.dynamics.vectors import TrajectoryError
 from nsode_jax.expressions.canonical import canonicalize
-from nsode_jax.expressions.constants import structure
+from nsode_jax.expressions.constants import exponent_constants, structure
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.expressions.operators import VARIABLE
 from nsode_jax.expressions.sampling import EquationPrior, sample_expression
@@ -495,6 +495,18 @@ def test_named_constants_of_a_law_of_ones_own_are_fitted(unit, unit_of_time):
     np.testing.assert_allclose(
         own.expression.evaluate(grid * unit), truth, atol=0.05 * np.abs(truth).max()
     )
+
+
+def test_only_the_law_that_was_written_is_ones_own():
+    """Its special cases, which the search makes of it, are not; nor is theta lost."""
+    t = np.linspace(0.0, 12.0, 40)
+    y = 8 / (1 + 15 * np.exp(-0.9 * t)) + 0.05 * np.random.default_rng(0).standard_normal(t.size)
+    found = _quick(t, y, sources=["library"], candidates="r*y*(1 - (y/K)**theta)")
+    (own,) = [candidate for candidate in found.candidates if candidate.asked_for]
+    assert any(0.0 < error for error in own.standard_errors)
+    (theta,) = np.array(own.expression.constants)[exponent_constants(own.expression.skeleton)]
+    assert theta == pytest.approx(2.0, abs=0.3) and theta != 2.0
+    assert found.table()["asked_for"].sum() == found.table(1)["asked_for"].sum() == 1
 
 
 def test_a_source_of_ones_own():

@@ -11,6 +11,7 @@ from nsode_jax.fitting.fit import USER, Origin
 from nsode_jax.search.combine import CombineConfig, SystemSearch
 from nsode_jax.search.own_systems import OwnSystem
 from nsode_jax.search.population import Draft
+from nsode_jax.selection.named_formula import names_note
 
 NAMED = "a*prey - b*prey*hunters; c*prey*hunters - d*hunters"
 
@@ -59,6 +60,13 @@ def test_what_is_no_system_is_refused(text, message):
     with pytest.raises(ValueError, match=message) as error:
         OwnSystem.parse(text, PREY)
     assert "\n" not in str(error.value) and "e+" not in str(error.value)
+
+
+def test_a_name_in_several_places_is_said_to_be_several_constants():
+    said = names_note("r*y - r*y**2", ("y",))
+    assert said and said.endswith(" r may take another value in each of its places.")
+    note = names_note("a*x - b*x*y; b*x*y - d*y", ("x", "y"))
+    assert note and note.endswith(" b may take another value in each of its places.")
 
 
 def test_they_are_among_the_candidates_whatever_their_rank():

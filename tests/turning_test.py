@@ -48,6 +48,25 @@ def test_noise_on_a_monotone_curve_hardly_ever_is(kind, count):
     assert told <= 8  # Of 400.
 
 
+@pytest.mark.parametrize("count", [25, 60, 200])
+def test_drifting_noise_hardly_ever_does(count):
+    rng, t = np.random.default_rng(count), np.linspace(0.0, 10.0, count)
+    told = 0
+    for _ in range(100):
+        drift = rng.standard_normal(count)
+        for i in range(1, count):
+            drift[i] = 0.8 * drift[i - 1] + 0.6 * drift[i]
+        told += rises_and_falls(Trajectory(t, 1 - np.exp(-0.5 * t) + 0.1 * drift))
+    assert told <= 6  # It was 12 of 200 points.
+
+
+def test_what_known_errors_account_for_is_no_turn():
+    t = np.linspace(0.0, 10.0, 60)
+    y = 1 - np.exp(-0.5 * t) + 0.1 * np.sin(t)
+    assert rises_and_falls(Trajectory(t, y + 0.3 * np.sin(t)))
+    assert not rises_and_falls(Trajectory(t, y + 0.3 * np.sin(t), sigma=0.3))
+
+
 def noise(kind, count, rng):
     if kind == "heavy tails":
         return rng.standard_t(3, count) / np.sqrt(3)

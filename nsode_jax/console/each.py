@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from nsode_jax.console import scalar
 from nsode_jax.console.arguments import InputError, of_systems, refuse, require_one_quantity
-from nsode_jax.console.scalar import announce, as_measured, options_of, read_several, require_laws
+from nsode_jax.console.scalar import (
+    announce,
+    as_measured,
+    options_of,
+    read_several,
+    require_in_y,
+    require_laws,
+)
 from nsode_jax.console.terminal import Progress, remark
 from nsode_jax.system.files import in_words, require_folder
 from nsode_jax.tables.table import Measurements
@@ -72,7 +79,9 @@ def read_input(options: argparse.Namespace) -> Measurements:
     )
     require_one_quantity(options, "--each")
     require_laws(options)
-    return read_several(options, "--each")
+    read = read_several(options, "--each")
+    require_in_y("--try", options.laws, read)
+    return read
 
 
 def find(

@@ -23,6 +23,7 @@ from nsode_jax.console.scalar import (
     errors_of,
     read_series,
     read_several,
+    require_in_y,
 )
 from nsode_jax.console.searching import print_notes, searched
 from nsode_jax.console.terminal import remark
@@ -71,6 +72,8 @@ def read_input(options: argparse.Namespace) -> Measurements:
                 "for constants that are the same in all"
             )
     read.require_no_limits()
+    if options.form is not None:
+        require_in_y("--form", [options.form], read)
     return read
 
 

@@ -18,6 +18,7 @@ from nsode_jax.console.searching import print_notes, searched
 from nsode_jax.console.terminal import columns, remark
 from nsode_jax.dynamics.trajectory import MIN_POINTS, Trajectory
 from nsode_jax.dynamics.vectors import count
+from nsode_jax.expressions.notation import unknown_names
 from nsode_jax.expressions.operators import VARIABLES
 
 # JAX and the model are imported only once the input is known to be good, so that
@@ -60,6 +61,7 @@ def read_input(options: argparse.Namespace) -> Measurements:
     """
     require_laws(options)
     read = read_series(options)
+    require_in_y("--try", options.laws, read)
     said = [names_note(text, VARIABLES) for text in options.laws]
     return dataclasses.replace(read, notes=(*read.notes, *filter(None, said)))
 
@@ -90,6 +92,24 @@ def require_laws(options: argparse.Namespace) -> None:
             Frame.of(options.known)
         except ValueError as error:
             raise InputError(f"argument --known: {error}") from None
+
+
+def require_in_y(option: str, formulas: Sequence[str], read: Measurements) -> None:
+    """Refuses formulas with the names of the table's columns, which would be constants.
+
+    Raises:
+      InputError: saying what to write.
+    """
+    time, value = (name.split(" [")[0] for name in read.names)
+    for text in formulas:
+        names = unknown_names(text, VARIABLES)
+        if value in names:
+            raise InputError(f"argument {option}: write y for {value}, the values, in {text!r}")
+        if time in names:
+            raise InputError(
+                f"argument {option}: {text!r} has the time {time} in it, which these laws do not "
+                "depend on"
+            )
 
 
 def read_several(options: argparse.Namespace, asked: str) -> Measurements:

@@ -7,6 +7,7 @@ first law -> where it is not alike, weight the data and search on
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -108,8 +109,9 @@ class LawSearch:
         noise = wide = expected_noise(data.trajectories)
         weighted = data if noise is None else data.with_noise(noise)
         form = data_form(weighted)
-        proposals, tried = self._proposed(weighted, form, units)
-        asked_for = proposals[: len(self.own)]
+        own = OwnLawSource(tuple(law.in_units(units) for law in self.own))
+        proposals, tried = self._proposed(weighted, form, own)
+        asked_for = own.starts(form)
         ranked, judged = self._ranked(weighted, form, proposals, asked_for), Weighting(noise, ())
         for _ in range(_ROBUST_ROUNDS if self.robust else 1):
             first, before = _in_given_units(ranked[:1], units), judged.noise
@@ -121,20 +123,17 @@ class LawSearch:
             # What was found is where the search goes on; the weights change constants, and the
             # order of the best.
             best = [Proposal(fit.expression, fit.origin) for fit, _ in ranked]
-            ranked = self._ranked(weighted, form, asked_for + best, asked_for)
+            ranked = self._ranked(weighted, form, [*itertools.chain(*asked_for), *best], asked_for)
         noise, remarks, factors = judged
         return Searched(
             ranked, units, weighted, form, noise, factors, remarks, tried, len(proposals)
         )
 
     def _proposed(
-        self, data: Dataset, form: Regression, units: AffineView
+        self, data: Dataset, form: Regression, own: OwnLawSource
     ) -> tuple[list[Proposal], tuple[str, ...]]:
         """What all sources propose, after the user's own laws, and what they tried."""
-        sources = list(self.sources)
-        if self.own:
-            own = tuple(law.in_units(units) for law in self.own)
-            sources.insert(0, OwnLawSource(own))
+        sources = [own, *self.sources] if own.laws else self.sources
         proposals: list[Proposal] = []
         tried: list[str] = []
         for source in sources:
@@ -154,7 +153,7 @@ class LawSearch:
         data: Dataset,
         form: Regression,
         proposals: Sequence[Proposal],
-        asked_for: Sequence[Proposal],
+        asked_for: Sequence[Sequence[Proposal]],
     ) -> Ranked:
         """What comes of the proposals; those that were asked for stay, the best is fitted fully."""
         fits = refine(
@@ -169,7 +168,7 @@ class LawSearch:
         # The fit may have made a constant of a power that was to vanish at 0.
         vanishing = Restriction(zero_at_zero=self.restriction.zero_at_zero)
         fits = [fit for fit in fits if vanishing.admits(fit.expression)]
-        fits += [fit_asked_for(data, form, proposal) for proposal in asked_for]
+        fits += [fit_asked_for(data, form, starts) for starts in asked_for]
         ranked = rank(fits, data, form)
         # Among fits below the floor the first one need not be the one that was taken to its end.
         return [(polished_fit(data, fit), score) for fit, score in ranked[:1]] + ranked[1:]

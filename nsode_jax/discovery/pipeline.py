@@ -157,7 +157,7 @@ def discover(
     with believing(named_laws) as prior:
         searched = search.run(given, starts)
         lag = ()
-        if searched.ranked:
+        if searched.ranked and not most_probably_none(trajectories):
             first = searched.ranked[0][0]
             lag = lag_note(searched.data, searched.form, first, searched.units, starts)
     ranked = searched.in_given_units()

@@ -22,6 +22,7 @@ _FIELDS = (
     "log_probability",
     "converged",
     "origin",
+    "asked_for",
 )
 
 
@@ -34,10 +35,10 @@ YOURS = "  (yours)"
 OfAKind = TypeVar("OfAKind", Candidate, SystemCandidate)
 
 
-def ranked(candidates: Sequence[OfAKind], rows: int) -> list[tuple[int, OfAKind]]:
-    """So many of the best with their ranks, and the user's own, whatever rank they have."""
-    places = enumerate(candidates, start=1)
-    return [(rank, one) for rank, one in places if rank <= rows or one.asked_for]
+def ranked(candidates: Sequence[OfAKind], rows: int | None) -> list[tuple[int, OfAKind]]:
+    """So many of the best (None: all) with their ranks, and the user's own of any rank."""
+    places, last = enumerate(candidates, start=1), len(candidates) if rows is None else rows
+    return [(rank, one) for rank, one in places if rank <= last or one.asked_for]
 
 
 def candidates_table(result: Result, limit: int | None = None) -> pd.DataFrame:
@@ -45,7 +46,7 @@ def candidates_table(result: Result, limit: int | None = None) -> pd.DataFrame:
 
     Args:
       result: what was found.
-      limit: most rows; None for all.
+      limit: most of the best; None for all. The user's own are there in any case.
 
     Returns:
       A row per candidate, with its `rank` from 1 and its `formula` rounded for
@@ -62,7 +63,7 @@ def candidates_table(result: Result, limit: int | None = None) -> pd.DataFrame:
             **{name: getattr(candidate, name) for name in _FIELDS},
             "on_pareto_front": id(candidate) in front,
         }
-        for rank, candidate in enumerate(result.candidates[:limit], start=1)
+        for rank, candidate in ranked(result.candidates, limit)
     ]
     return pd.DataFrame(rows, columns=["rank", "formula", *_FIELDS, "on_pareto_front"])
 
@@ -77,7 +78,7 @@ def systems_table(found: SystemResult, limit: int | None = None) -> pd.DataFrame
     import pandas as pd
 
     rows = []
-    for rank, candidate in enumerate(found.candidates[:limit], start=1):
+    for rank, candidate in ranked(found.candidates, limit):
         laws = zip(candidate.left_sides, candidate.rounded(), strict=True)
         rows.append(
             {

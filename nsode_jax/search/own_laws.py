@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from nsode_jax.dynamics.vectors import count
-from nsode_jax.expressions.constants import exponent_constants, linear_constants
+from nsode_jax.expressions.constants import exponent_constants, linear_constants, structure
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.expressions.operators import VARIABLES
 from nsode_jax.fitting.fit import USER, Origin
@@ -78,6 +78,17 @@ class OwnLaw:
         given = [] if self.named and best else [self._draft(self.law, math.nan)]
         return [*given, *best]
 
+    def starts(self, form: Regression) -> list[Expression]:
+        """The law with the constants that it was given; with named ones as they fit best.
+
+        A named exponent stays one, however near to a whole number it is.
+        """
+        if not self.named:
+            return [self.law]
+        drafts = [draft.expression for draft in self.drafts(form)]
+        asked = structure(canonical_or_none(self.law) or self.law)
+        return [law for law in drafts if structure(law) == asked] or drafts
+
     def _draft(self, law: Expression, error: float) -> Draft:
         return Draft(canonical_or_none(law) or law, error, math.nan, self.origin)
 
@@ -96,22 +107,22 @@ def guesses(form: Regression, law: Expression, named: bool) -> Iterator[InitialG
 
 @dataclasses.dataclass(frozen=True)
 class OwnLawSource:
-    """Laws of the user's own, in the units of the data that are searched.
-
-    Attributes:
-      laws: as many proposals come first, one of each.
-    """
+    """Laws of the user's own, in the units of the data that are searched."""
 
     laws: tuple[OwnLaw, ...]
     name: str = USER
 
+    def starts(self, form: Regression) -> list[list[Proposal]]:
+        """Each law with the constants that it was given; with named ones as they fit best."""
+        return [[Proposal(law, own.origin) for law in own.starts(form)] for own in self.laws]
+
     def propose(
         self, data: Dataset, form: Regression, *, seed: int, progress: Progress
     ) -> Proposals:
-        """The laws with the constants they were given; named ones as they fit best, and others."""
-        first, others = [], []
-        for own in self.laws:
-            laws = [draft.expression for draft in own.drafts(form)] if own.named else [own.law]
-            first.append(Proposal(laws[0], own.origin))
-            others += [Proposal(law, own.origin) for law in laws[1:]]
-        return Proposals((*first, *others), f"{count(len(self.laws), 'law')} of your own")
+        """All of these; what the search makes of them is no longer what was asked for."""
+        laws = tuple(
+            dataclasses.replace(start, origin=start.origin.descendant())
+            for starts in self.starts(form)
+            for start in starts
+        )
+        return Proposals(laws, f"{count(len(self.laws), 'law')} of your own")

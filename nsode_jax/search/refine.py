@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nsode_jax.expressions.constants import is_plain
+from nsode_jax.expressions.constants import is_plain, structure
 from nsode_jax.expressions.expression import Expression, ExpressionError, Prefix
 from nsode_jax.fitting.fit import Fit
 from nsode_jax.fitting.guesses import InitialGuess
@@ -129,10 +129,14 @@ def _without_negligible(data: Dataset, form: Regression, fit: Fit) -> Fit:
     return fit if law == fit.expression else dataclasses.replace(fit, expression=law)
 
 
-def fit_asked_for(data: Dataset, form: Regression, proposal: Proposal) -> Fit:
-    """The best fit of one law, however bad: from its own constants, and by the form."""
-    starts = [proposal.expression, *(d.expression for d in draft_laws(form, [proposal]))]
-    fits = [fit_trajectories(data, law, form.y0s, proposal.origin) for law in starts]
+def fit_asked_for(data: Dataset, form: Regression, starts: Sequence[Proposal]) -> Fit:
+    """The best fit of one law, however bad: from each of its starts, and by the form."""
+    laws = [start.expression for start in starts]
+    drafts = (draft.expression for draft in draft_laws(form, starts))
+    # Exponents that are rounded make another law of one that has them free.
+    asked = {structure(law) for law in laws}
+    laws += [law for law in drafts if structure(law) in asked]
+    fits = [fit_trajectories(data, law, form.y0s, starts[0].origin) for law in laws]
     values = scores(fits, data, form)
     return fits[values.index(min(values))]
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from nsode_jax.expressions.expression import Expression, ExpressionError
-from nsode_jax.expressions.notation import NAME, parse, unknown_names
+from nsode_jax.expressions.notation import NAME, parse, to_latex, unknown_names
 from nsode_jax.expressions.operators import (
     CONSTANT,
     NEGATIVE_CONSTANT,
@@ -62,13 +63,20 @@ class NamedFormula:
         """As `parse` what a user writes of data, where `t` is the time and no constant.
 
         Raises:
-          ExpressionError: likewise, or if laws of these variables do not depend on the time.
+          ExpressionError: likewise, or if laws of these variables do not depend on the time, or
+            if several constants are there but no variable.
         """
-        if TIME in unknown_names(text, variables):
+        formula = cls.parse(text, variables)
+        if TIME in formula.names:
             raise ExpressionError(
                 f"the formula {text!r} has the time {TIME} in it, which these laws do not depend on"
             )
-        return cls.parse(text, variables)
+        if len(formula.names) > 1 and not set(formula.template) & set(variables):
+            several = (
+                f"none of {', '.join(variables)}" if len(variables) > 1 else f"no {variables[0]}"
+            )
+            raise ExpressionError(f"the formula {text!r} has {several} in it, which laws are of")
+        return formula
 
     @classmethod
     def of(cls, law: Expression, free: Bool[np.ndarray, " constants"]) -> NamedFormula:
@@ -102,6 +110,11 @@ class NamedFormula:
         prefix = tuple(self.names[t] if isinstance(t, int) else t for t in self.template)
         return Expression(prefix, (*self.variables, *self.names))
 
+    def latex(self, digits: int = 6) -> str:
+        """In LaTeX with the names of its constants, also those that no variable may have."""
+        prefix = tuple(self.names[t] if isinstance(t, int) else t for t in self.template)
+        return to_latex(prefix, digits)
+
     def evaluate(
         self, values: Sequence[float] | Float[np.ndarray, " names"], y: Float[np.ndarray, "..."]
     ) -> Float[np.ndarray, "..."]:
@@ -116,4 +129,9 @@ def names_note(text: str, variables: Sequence[str]) -> str | None:
         return None
     are = "is taken as a constant" if len(names) == 1 else "are taken as constants"
     known = f"variable{' is' if len(variables) == 1 else 's are'} {', '.join(variables)}"
-    return f"In {text!r} {', '.join(names)} {are}, to be fitted; the {known}."
+    note = f"In {text!r} {', '.join(names)} {are}, to be fitted; the {known}."
+    found = re.findall(NAME, text)
+    again = [name for name in names if found.count(name) > 1]
+    if again:
+        note += f" {', '.join(again)} may take another value in each of its places."
+    return note
