@@ -93,6 +93,17 @@ def test_without_freedom_of_a_quantity_nothing_is_known():
     assert uncertainty(data, fit) is None and covariance(data, fit) is None
 
 
+def test_constants_of_exact_data_are_not_known_better_than_the_solver():
+    system, t = System(("x",), order=2), np.linspace(0.0, 15.0, 61)
+    truth = laws(system.variables, "-0.3*v - 2*x")
+    x = integrate(system.equations(truth), [1.0, 0.0], t, rtol=1e-13, atol=1e-14)[:, :1]
+    data = Observations(system, (Run(t, x, np.empty((t.size, 0))),))
+    fit = refitted(data, fit_system(data, truth, ORIGINS[:1], stopping=FULL), FULL)
+    off = np.array(fit.laws[0].constants) - truth[0].constants
+    errors = np.sqrt(np.diag(uncertainty(data, fit).covariance))
+    assert (np.abs(off) < 2 * errors).all() and (errors < 1e-6).all()
+
+
 def test_runs_in_which_a_quantity_rests_do_not_show_its_noise():
     """Controls without predators: exact zeros are no measurements of them."""
     rng = np.random.default_rng(2)

@@ -18,7 +18,7 @@ from nsode_jax.expressions.constants import structure
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.linearized import Linearized
-from nsode_jax.fitting.system_problem import Problem, Tie
+from nsode_jax.fitting.system_problem import SOLVER_TOLERANCE, Problem, Tie
 from nsode_jax.fitting.trajectory_fitting import Stopping
 from nsode_jax.fitting.trust_region import BudgetSpent, minimized
 from nsode_jax.observed.observations import Observations
@@ -208,7 +208,10 @@ def uncertainty(data: Observations, fit: SystemFit) -> Uncertainty | None:
         np.array([(spread**2).sum(axis=1) for spread in spreads]),
         np.array([noise.freedom for noise in noises]),
     )
-    return Uncertainty(np.sum([spread @ spread.T for spread in spreads], axis=0), freedom)
+    covariance = np.sum([spread @ spread.T for spread in spreads], axis=0)
+    # Of exact data nothing is known better than the solver, whose errors are alike.
+    least = (SOLVER_TOLERANCE * problem.values) ** 2 * (np.diag(covariance) > 0.0)
+    return Uncertainty(covariance + np.diag(least), freedom)
 
 
 def least_freedom(

@@ -28,7 +28,7 @@ from nsode_jax.observed.observations import Observations, Run
 SYSTEMATIC_SHARE = 1e-3
 """Of the spread: no quantity is taken to be more precise beside the others."""
 
-_TOLERANCE = 1e-7
+SOLVER_TOLERANCE = 1e-7
 _MAX_STEPS = 3000
 _STIFF_TOLERANCE, _STIFF_EVALUATIONS, _STIFF_WORK = 1e-10, 5000, 1000
 """Of LSODA, whose neighbouring solutions take steps of their own: their differences need more
@@ -238,8 +238,8 @@ class Problem:
                 starts,
                 segment.t,
                 segment.run.inputs,
-                rtol=_TOLERANCE,
-                atol=_TOLERANCE * level,
+                rtol=SOLVER_TOLERANCE,
+                atol=SOLVER_TOLERANCE * level,
                 limit=_FAR * self.state_size,
                 max_steps=round(_MAX_STEPS * self.more),
             )
