@@ -49,6 +49,14 @@ def test_bounds_are_of_constants_that_there_are():
         Bounds.of({"K": (1, 1)}, ("r", "K"))
 
 
+@pytest.mark.parametrize("ends", [5, None, "12", (1, 2, 3), ("a", 2)])
+def test_what_is_no_pair_is_refused_in_words(ends):
+    with pytest.raises(ValueError, match=r"^bounds of r are \(low, high\)"):
+        discover(TIMES, np.exp(-TIMES), constants="own", law="-r*y", bounds={"r": ends})
+    with pytest.raises(ValueError, match=r"^bounds are \{name: \(low, high\)\}"):
+        Bounds.of(ends, ("r", "K"))
+
+
 # --- the fit ---------------------------------------------------------------------
 
 

@@ -17,6 +17,7 @@ from nsode_jax.expressions.canonical import canonicalize
 from nsode_jax.expressions.expression import Expression, ExpressionError
 from nsode_jax.expressions.sampling import EquationPrior, sample_expression
 from nsode_jax.fitting.bounds import Bounds
+from nsode_jax.reporting.form_exploration import FormExploration
 from nsode_jax.results.json_fields import DiscoveryFileError
 from nsode_jax.results.own_constants import FormCandidate
 from nsode_jax.selection.named_formula import NamedFormula
@@ -56,6 +57,7 @@ def awkward_candidate() -> FormCandidate:
         bounds=Bounds(np.array([-math.inf, 0.1, -0.0]), np.array([1e300, math.inf, 1 / 3])),
         goodness_of_fit=2 / 3,
         labels=tuple(TRUTH),
+        shared_p_value=1 / 9,
     )
 
 
@@ -199,6 +201,27 @@ def test_any_form_comes_back(exact, tmp_path):
     assert_same(found, FormDiscovery.load(tmp_path / "found.json"), "found")
 
 
+def test_a_file_from_before_sharing_was_tested_is_read(file):
+    content = json.loads(file.read_text(encoding="utf-8"))
+    for candidate in content["candidates"]:
+        del candidate["shared_p_value"]
+    file.write_text(json.dumps(content), encoding="utf-8")
+    again = FormDiscovery.load(file)
+    assert math.isnan(again.best.shared_p_value) and again.best.shared == ("K",)
+
+
+@pytest.mark.parametrize(
+    "name, drawn",
+    [("c", "c"), ("lambda", r"\lambda"), ("in", r"\mathrm{in}"), ("None", r"\mathrm{None}"),
+     ("N_0", "N_{0}"), ("k_max", r"\mathrm{k\_max}")],
+)  # fmt: skip
+def test_constants_may_be_called_what_no_variable_may(name, drawn):
+    found = discover(T, EXACT, constants="own", law=f"{name}*y*(1 - y/K)")
+    assert found.to_latex() == rf"{drawn} y \left(1 - \frac{{y}}{{K}}\right)"
+    seen = FormExploration(found, "t", "y")
+    assert drawn in seen.latex() and "data:image/svg" in seen.law_html()
+
+
 def test_one_series_of_a_known_form_comes_back(tmp_path):
     found = discover(T, EXACT[0], constants="own", law=LAW)
     found.save(tmp_path / "one.json")
@@ -260,6 +283,7 @@ def set_candidate(**fields):
         (set_candidate(bounds={"low": [0.0, 0.0]}), "bounds.high is missing"),
         (set_candidate(bounds={"low": [0.0] * 2, "high": [0.0] * 2}), "nothing between them"),
         (set_candidate(score=None), "score is not a number"),
+        (set_candidate(shared_p_value="x"), r"candidates\[0\].shared_p_value is not a number"),
     ],
 )
 def test_damage_is_named_in_one_line(file, damage, message):

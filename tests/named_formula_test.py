@@ -51,3 +51,15 @@ def test_a_formula_of_several_variables():
     assert formula.names == ("c", "d")
     law = formula.with_values({"c": 2.0, "d": 0.5})
     assert law.infix == Expression.from_infix("2*x*y - (0.5*y)", ("x", "y")).infix
+
+
+@pytest.mark.parametrize(
+    ("text", "latex"),
+    [
+        ("c*y - lambda", r"c y - \lambda"),
+        ("-in*y**None + 0.12345678", r"-\mathrm{in} y^{\mathrm{None}} + 0.123457"),
+        ("r*y*(1 - y/K1)", r"r y \left(1 - \frac{y}{K_{1}}\right)"),
+    ],
+)
+def test_names_of_constants_are_drawn_that_no_variable_may_have(text, latex):
+    assert NamedFormula.parse(text).latex() == latex

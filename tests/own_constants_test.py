@@ -210,7 +210,8 @@ def test_a_shared_constant_is_known_as_well_as_is_said():
 
 @pytest.mark.parametrize("law, shared, known", [
     ("-a*b*y", ["a"], [False, False]), ("b - a*y", ["a"], [True, True]),
-    ("c*(b - y) + 0*a", ["a"], [False] * 3), ("-a*b*y + c", ["a", "c"], [False] * 3),
+    ("c*(b - y) + 0*a", ["a"], [True, True, False]),
+    ("-a*b*y + c", ["a", "c"], [False, False, True]),
 ])  # fmt: skip
 def test_a_shared_constant_that_no_data_determine_has_no_error(law, shared, known):
     random = np.random.default_rng(0)

@@ -14,6 +14,11 @@ def test_the_runs_test_by_hand():
     assert found.pairs == 6
 
 
+def test_it_is_said_in_words():
+    said = pattern_of([np.array([1.0, 1.0, 1.0, -1.0, -1.0, -1.0])]).counted
+    assert said == "they change sign 1 time where chance would give about 3 (autocorrelation 0.50)"
+
+
 def test_independent_noise_has_hardly_ever_a_pattern():
     rng = np.random.default_rng(0)
     found = [pattern_of(list(rng.standard_normal((2, 30)))) for _ in range(400)]

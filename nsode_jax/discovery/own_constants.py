@@ -305,6 +305,7 @@ def _candidates(
             bounds=one.bounds,
             goodness_of_fit=_goodness(one, given),
             labels=labels,
+            shared_p_value=one.fit.shared_p_value,
         )
         for one, share in zip(found, shares, strict=True)
     )

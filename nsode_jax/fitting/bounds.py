@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -30,26 +31,28 @@ class Bounds:
     high: Float[np.ndarray, " constants"]
 
     @classmethod
-    def of(
-        cls, given: Mapping[str, tuple[float | None, float | None]], names: Sequence[str]
-    ) -> Bounds | None:
+    def of(cls, given: Any, names: Sequence[str]) -> Bounds | None:
         """Those of named constants; None if none are given.
 
         Args:
-          given: (low, high) by the name of a constant; None for no such bound.
+          given: a mapping, (low, high) by the name of a constant; None for no such bound.
           names: of all constants, in their order.
 
         Raises:
-          ValueError: if there is no such constant, or nothing between its bounds.
+          ValueError: if there is no such constant, nothing between its bounds, or if they are no
+            such pair.
         """
+        if not isinstance(given, Mapping):
+            raise ValueError(f"bounds are {{name: (low, high)}}, got {given!r}")
         if unknown := [name for name in given if name not in names]:
             raise ValueError(
                 f"the law has the constants {', '.join(names)}; there is no "
                 f"{', '.join(unknown)} to be bounded"
             )
         low, high = np.full(len(names), -math.inf), np.full(len(names), math.inf)
-        for name, (least, greatest) in given.items():
+        for name, ends in given.items():
             place = names.index(name)
+            least, greatest = _pair(name, ends)
             low[place] = -math.inf if least is None else least
             high[place] = math.inf if greatest is None else greatest
             if not low[place] < high[place]:
@@ -97,3 +100,15 @@ class Bounds:
         """
         near = np.where(errors > 0, _PRESSED * errors, _TOUCHING * np.abs(values) + 1e-300)
         return (values - self.low < near) | (self.high - values < near)
+
+
+def _pair(name: str, ends: Any) -> tuple[float | None, float | None]:
+    """The two ends that a user gave."""
+    try:
+        given = () if isinstance(ends, str) else ends
+        least, greatest = (None if end is None else float(end) for end in given)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"bounds of {name} are (low, high), None for no such bound; got {ends!r}"
+        ) from None
+    return least, greatest

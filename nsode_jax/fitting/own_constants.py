@@ -16,15 +16,16 @@ from scipy.optimize import least_squares
 
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.fitting.bounds import Bounds
-from nsode_jax.fitting.linearized import dependence
+from nsode_jax.fitting.contradiction import p_of_sharing
 from nsode_jax.fitting.moderated import moderated
+from nsode_jax.fitting.own_covariances import known_constants
 from nsode_jax.fitting.trajectory_fitting import (
     FULL,
     LEAST_SINGULAR,
     Problem,
     Stopping,
 )
-from nsode_jax.fitting.trust_region import BudgetSpent, root_of_inverse
+from nsode_jax.fitting.trust_region import BudgetSpent
 from nsode_jax.observed.dataset import Dataset
 
 LawOf = Callable[[Float[np.ndarray, " constants"]], Expression]
@@ -62,6 +63,8 @@ class OwnConstants:
       freedom: degrees of freedom by which each series' noise was estimated, by its residuals
         and by those of all, `KNOWN` where that was not needed, shape [series].
       converged: whether the fits met their tolerance, shape [series].
+      shared_p_value: probability of series as different as these if they share the constants
+        that they were made to; NaN for none, and where too little is known.
     """
 
     constants: Float[np.ndarray, "series constants"]
@@ -70,6 +73,7 @@ class OwnConstants:
     covariances: Float[np.ndarray, "series constants constants"]
     freedom: Int[np.ndarray, " series"]
     converged: Bool[np.ndarray, " series"]
+    shared_p_value: float = math.nan
 
     @property
     def standard_errors(self) -> Float[np.ndarray, "series constants"]:
@@ -118,10 +122,13 @@ def fit_own_constants(
     converged = [met for _, met in alone]
     shared = np.zeros(starts.shape[1], bool) if shared is None else shared
     noise, freedom = _noise(problems)
+    shared_p_value = math.nan
     if shared.any() and math.isfinite(usual):
         alike = 1.0 / np.array([problem.spread for problem in problems])
         weights = np.where(np.isfinite(noise), noise, alike)
-        problems, met = _together(series, law_of, problems, weights, shared, bounds)
+        separate = problems
+        problems, met = _together(series, law_of, separate, weights, shared, bounds)
+        shared_p_value = p_of_sharing(separate, problems, noise, freedom, shared)
         converged = [met and math.isfinite(problem.best_rms) for problem in problems]
         noise, freedom = _noise(problems, int(shared.sum()))
     number = starts.shape[1]
@@ -132,9 +139,10 @@ def fit_own_constants(
         constants=final[:, :number],
         y0s=final[:, number],
         residual_rms=np.array([problem.best_rms * problem.spread for problem in problems]),
-        covariances=_covariances(problems, noise, shared),
+        covariances=known_constants(problems, noise, shared).covariances,
         freedom=freedom,
         converged=np.array(converged),
+        shared_p_value=shared_p_value,
     )
 
 
@@ -316,69 +324,3 @@ def _with_shared(
         cutoff = LEAST_SINGULAR * problem.nearness
         place[~moved] -= np.linalg.lstsq(rest / size, away, rcond=cutoff)[0] / size
     return (place * problem.scale)[:number]
-
-
-# --- how well they are known -----------------------------------------------------
-
-
-def _covariances(
-    problems: Sequence[Problem],
-    noise: Float[np.ndarray, " series"],
-    shared: Bool[np.ndarray, " constants"],
-) -> Float[np.ndarray, "series constants constants"]:
-    """Covariances of the constants of each series, from the linearized solutions.
-
-    Residuals that are alike from one observation to the next, in all series together, count less.
-    """
-    number = shared.size
-    result = np.full((len(problems), number, number), math.nan)
-    linear = {
-        i: part
-        for i, problem in enumerate(problems)
-        if math.isfinite(problem.best_rms) and math.isfinite(noise[i])
-        if (part := problem.linearized(problem.best))
-    }
-    left = [part.residual / noise[i] for i, part in linear.items()]
-    repeated = int(shared.sum()) * (len(linear) - 1)
-    fitted = sum(part.jacobian.shape[1] for part in linear.values()) - repeated
-    widened = math.sqrt(dependence(left, fitted))
-    jacobians = {i: part.jacobian / (noise[i] * widened) for i, part in linear.items()}
-    is_shared = np.append(shared, False)
-    # What the shared constants are known by, when each series' own are fitted too.
-    left_to_shared, squares, own = [], np.zeros(int(shared.sum())), {}
-    for i, jacobian in jacobians.items():
-        of_own, of_shared = jacobian[:, ~is_shared], jacobian[:, is_shared]
-        inverse = _inverse(of_own, problems[i].nearness)
-        if inverse is None:
-            continue
-        basis, _ = np.linalg.qr(of_own)
-        left_to_shared.append(of_shared - basis @ (basis.T @ of_shared))
-        squares += (of_shared**2).sum(axis=0)
-        own[i] = inverse, inverse @ of_own.T @ of_shared
-    common = None
-    if own and shared.any():
-        nearness = min(problems[i].nearness for i in own)
-        common = _inverse(np.concatenate(left_to_shared), nearness, np.sqrt(squares))
-    for i, (inverse, change) in own.items():
-        full = np.zeros((is_shared.size,) * 2)
-        full[np.ix_(~is_shared, ~is_shared)] = inverse
-        if common is not None:
-            full[np.ix_(is_shared, is_shared)] = common
-            full[np.ix_(~is_shared, is_shared)] = -change @ common
-            full[np.ix_(is_shared, ~is_shared)] = -(change @ common).T
-            full[np.ix_(~is_shared, ~is_shared)] += change @ common @ change.T
-        elif shared.any():
-            continue
-        scale = problems[i].scale[:number]
-        result[i] = full[:number, :number] * np.outer(scale, scale)
-    return result
-
-
-def _inverse(
-    columns: Float[np.ndarray, "rows columns"],
-    nearness: float,
-    size: Float[np.ndarray, " columns"] | None = None,
-) -> Float[np.ndarray, "columns columns"] | None:
-    """(J' J)^-1; None where J does not determine all parameters."""
-    root = root_of_inverse(columns, LEAST_SINGULAR * nearness, size)
-    return None if root is None else root @ root.T

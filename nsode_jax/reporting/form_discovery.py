@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 from nsode_jax.reporting.form_text import best_form_text, forms_text
 from nsode_jax.reporting.plot_series import plot_series
 from nsode_jax.results import own_constants_persistence
-from nsode_jax.results.own_constants import SHOWN, FormResult
+from nsode_jax.results.form_candidate import SHOWN
+from nsode_jax.results.own_constants import FormResult
 
 if TYPE_CHECKING:
     from nsode_jax.reporting.widget import LawWidget
@@ -47,7 +48,7 @@ class FormDiscovery(FormResult):
 
     def to_latex(self) -> str:
         """The best form in LaTeX, with names for its constants."""
-        return self.best.formula.named.latex()
+        return self.best.formula.latex()
 
     def explore(self, time_name: str = "t", value_name: str = "y") -> LawWidget:
         """A widget for a notebook: choose a form, see every series and all constants.

@@ -39,7 +39,7 @@ class FormExploration(Exploration[FormResult]):
     def law_html(self) -> str:
         best = self._shown.best
         text = f"dy/dt = {best.formula.text}"
-        drawn = formula_svg(mathtext(rf"dy/dt \;=\; {best.formula.named.latex()}", text))
+        drawn = formula_svg(mathtext(rf"dy/dt \;=\; {best.formula.latex()}", text))
         number, least = len(self.found.labels), r2_text(float(best.r2.min()))
         fit = f"R² = {least}; residual (root mean square) {best.residual_rms[0]:.3g}."
         if number > 1:
@@ -59,7 +59,7 @@ class FormExploration(Exploration[FormResult]):
         )
 
     def latex(self) -> str:
-        return rf"\frac{{dy}}{{dt}} = {self._shown.best.formula.named.latex()}"
+        return rf"\frac{{dy}}{{dt}} = {self._shown.best.formula.latex()}"
 
     def python(self) -> str:
         return self._shown.to_source()

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
+from nsode_jax.results.form_candidate import SHOWN
 from nsode_jax.results.formatting import aligned, probability_text, r2_text
-from nsode_jax.results.own_constants import SHOWN, FormResult
+from nsode_jax.results.own_constants import FormResult
 
 
 def forms_text(found: FormResult, rows: int) -> str:
@@ -48,5 +49,5 @@ def best_form_text(found: FormResult) -> str:
         )
     if found.conspicuous:
         rest.append(f"explained worse than the others: {', '.join(found.conspicuous[:SHOWN])}")
-    rest += [*found.remarks_on_fit, *found.remarks_on_bounds]
+    rest += found.remarks
     return "\n".join([*lines, *(f"  {line}" for line in rest)])

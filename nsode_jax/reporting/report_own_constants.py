@@ -29,8 +29,9 @@ from nsode_jax.reporting.report_parts import (
     write_files,
 )
 from nsode_jax.results import own_constants_persistence
+from nsode_jax.results.comparison import p_text
 from nsode_jax.results.formatting import probability_text, r2_text, value_within
-from nsode_jax.results.own_constants import FormResult, p_text
+from nsode_jax.results.own_constants import FormResult
 from nsode_jax.results.rounding import SHARE
 
 _MOST_ROWS = 400
@@ -160,8 +161,7 @@ def what_to_be_wary_of(found: FormResult) -> tuple[str, ...]:
         wary.append(f"No solution was found for: {', '.join(found.unexplained)}.")
     if found.conspicuous:
         wary.append(f"Explained worse than the others: {', '.join(found.conspicuous)}.")
-    remarks = (*found.remarks_on_fit, *found.remarks_on_bounds)
-    return (*wary, *(f"{remark}." for remark in remarks))
+    return (*wary, *(f"{remark}." for remark in found.remarks))
 
 
 def constant_blocks(found: FormResult) -> list[Block]:

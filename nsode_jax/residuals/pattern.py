@@ -42,6 +42,15 @@ class Pattern(NamedTuple):
         """Whether neighbours differ in sign beyond chance."""
         return self.deviation > _SIGNIFICANT and not self.is_systematic
 
+    @property
+    def counted(self) -> str:
+        """The changes of sign beside those by chance, in words."""
+        times = "time" if self.changes == 1 else "times"
+        return (
+            f"they change sign {self.changes} {times} where chance would give about "
+            f"{self.expected:.0f} (autocorrelation {self.autocorrelation:.2f})"
+        )
+
 
 def pattern_of(series: Sequence[Float[np.ndarray, " _"]]) -> Pattern:
     """How residuals follow one another, by the runs test of Wald and Wolfowitz (1940).

@@ -231,15 +231,10 @@ def remark_on(series: Sequence[Float[np.ndarray, " _"]], spread: float) -> Remar
     if np.sqrt(np.mean(np.concatenate(left) ** 2)) <= _NEGLIGIBLE * spread:
         return Remark("The residuals are so small that numerical errors may be all of them.", False)
     pattern = pattern_of(left)
-    times = "time" if pattern.changes == 1 else "times"
-    counted = (
-        f"they change sign {pattern.changes} {times} where chance would give about "
-        f"{pattern.expected:.0f} (autocorrelation {pattern.autocorrelation:.2f})"
-    )
     if pattern.is_systematic:
         reason = "The law misses something systematic, or the noise is correlated."
     elif pattern.alternates:
         reason = "Neighbouring points err in opposite directions."
     else:
         return Remark("The residuals show no pattern that independent noise would not.", False)
-    return Remark(f"The residuals are not random: {counted}. {reason}", True)
+    return Remark(f"The residuals are not random: {pattern.counted}. {reason}", True)

@@ -95,6 +95,7 @@ def _encode_candidate(candidate: FormCandidate) -> dict[str, Any]:
         "shared": list(candidate.shared),
         "bounds": _encode_bounds(candidate.bounds),
         "goodness_of_fit": encode(candidate.goodness_of_fit),
+        "shared_p_value": encode(candidate.shared_p_value),
     }
 
 
@@ -161,6 +162,7 @@ def _decode_candidate(value: Any, where: str, labels: tuple[str, ...]) -> FormCa
         shared=shared,
         bounds=_decode_bounds(entry, where, number),
         labels=labels,
+        shared_p_value=as_number(entry.get("shared_p_value", "nan"), f"{where}.shared_p_value"),
     )
 
 

@@ -72,10 +72,8 @@ class NamedFormula:
                 f"the formula {text!r} has the time {TIME} in it, which these laws do not depend on"
             )
         if len(formula.names) > 1 and not set(formula.template) & set(variables):
-            several = (
-                f"none of {', '.join(variables)}" if len(variables) > 1 else f"no {variables[0]}"
-            )
-            raise ExpressionError(f"the formula {text!r} has {several} in it, which laws are of")
+            of = " or ".join(variables)
+            raise ExpressionError(f"the formula {text!r} has no {of} in it, which laws are of")
         return formula
 
     @classmethod
@@ -103,12 +101,6 @@ class NamedFormula:
             raise ValueError(f"{self.text} has {len(self.names)} constants, got {len(values)}")
         prefix = tuple(float(values[t]) if isinstance(t, int) else t for t in self.template)
         return Expression(prefix, self.variables)
-
-    @property
-    def named(self) -> Expression:
-        """The formula with the names of its constants as further variables."""
-        prefix = tuple(self.names[t] if isinstance(t, int) else t for t in self.template)
-        return Expression(prefix, (*self.variables, *self.names))
 
     def latex(self, digits: int = 6) -> str:
         """In LaTeX with the names of its constants, also those that no variable may have."""
