@@ -28,7 +28,7 @@
 #   NICE         its niceness; 19, the lowest, is with SCHED_IDLE where there is that (19)
 #   OVERRIDES    more flags of nsode_jax.train                                     (none)
 #   PYTHON       the interpreter                         (.venv/bin/python, or python3)
-#   DRY_RUN=1    only print the command
+#   DRY_RUN=1    only print the commands
 #
 # Run by us: tests/train_in_background_test.py.
 set -euo pipefail
@@ -37,6 +37,16 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 fail() {
   echo "train_in_background.sh: error: $*" >&2
   exit 2
+}
+
+is_dry() { [ "${DRY_RUN:-0}" = 1 ]; }
+print_or_run() {
+  if is_dry; then
+    printf '%q ' "$@"
+    echo
+  else
+    "$@"
+  fi
 }
 
 RUN=${RUN:-runs/trunk}
@@ -95,9 +105,8 @@ start() { # NAME FOLDER FLAGS...: starts it unless it runs, and says how far it 
   [ "$NICE" != 19 ] || ! chrt -i 0 true 2>/dev/null || priority+=(chrt -i 0)
   local command=("${priority[@]}" "$PYTHON" -m nsode_jax.train --config "$CONFIG"
     --workdir "$folder" "--config.training.save_every=$SAVE_EVERY" "$@" "${overrides[@]}")
-  if [ "${DRY_RUN:-0}" = 1 ]; then
-    printf '%q ' "${command[@]}"
-    printf '\n'
+  if is_dry; then
+    print_or_run "${command[@]}"
     return
   fi
   mkdir -p "$folder"
@@ -121,6 +130,10 @@ stop() { # FOLDER: waits until it has saved.
   runs "$1" || return 0
   local process
   process=$(cat "$1/pid")
+  if is_dry; then
+    print_or_run kill -TERM "$process"
+    return
+  fi
   # At the lowest priority it might not get to the end of its step.
   { chrt -a -o -p 0 "$process" && renice -n 0 -g "$process" &&
     echo 0 >"/proc/$process/autogroup"; } >/dev/null 2>&1 || true
@@ -134,20 +147,27 @@ newest_checkpoint() { # FOLDER: its number; nothing if there is none.
     -printf '%f\n' 2>/dev/null | sort -n | tail -1 || true
 }
 
+keep_flags() { # BRANCH FLAGS...: what it goes on with when it is killed.
+  mkdir -p "$1"
+  printf '%s\n' "${@:2}" >"$1/flags.new"
+  mv "$1/flags.new" "$1/flags"
+}
+
 decay() { # STEPS
-  local branch=$RUN/decay steps=${1:-} newest
-  stop "$RUN"
+  local branch=$RUN/decay steps=${1:-} newest flags
   # A branch killed before it has saved begins anew, and the trunk may have gone on since.
-  if ! runs "$branch" && [ -z "$(newest_checkpoint "$branch")" ]; then
+  if runs "$branch" || [ -n "$(newest_checkpoint "$branch")" ]; then
+    stop "$RUN"
+    mapfile -t flags <"$branch/flags"
+  else
     [[ $steps =~ ^[1-9][0-9]{0,8}$ ]] || fail "decay needs a number of steps, not '$steps'"
+    stop "$RUN"
     newest=$(newest_checkpoint "$RUN")
     [ -n "$newest" ] || fail "there is no checkpoint in $RUN to branch off from"
-    mkdir -p "$branch"
-    printf '%s\n' "--config.training.branch_from=$RUN" "--config.training.decay_steps=$steps" \
-      "--config.training.steps=$((newest + steps))" >"$branch/flags.new"
-    mv "$branch/flags.new" "$branch/flags"
+    flags=("--config.training.branch_from=$RUN" "--config.training.decay_steps=$steps"
+      "--config.training.steps=$((newest + steps))")
+    is_dry || keep_flags "$branch" "${flags[@]}"
   fi
-  mapfile -t flags <"$branch/flags"
   start decay "$branch" "${flags[@]}"
 }
 
@@ -163,12 +183,12 @@ status)
 stop)
   stop "$RUN"
   stop "$RUN/decay"
-  say trunk "$RUN"
+  is_dry || say trunk "$RUN"
   ;;
 decay) decay "${2:-}" ;;
 keep)
   [ -n "${2:-}" ] || fail "keep needs a folder"
-  JAX_PLATFORMS=cpu "$PYTHON" -m nsode_jax.training.keep "$RUN" "$2"
+  print_or_run env JAX_PLATFORMS=cpu "$PYTHON" -m nsode_jax.training.keep "$RUN" "$2"
   ;;
 *) fail "unknown argument $1; see the top of $0" ;;
 esac

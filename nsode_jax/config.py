@@ -107,12 +107,14 @@ def find(name_or_path: str | Path) -> Path:
 def load(name_or_path: str | Path) -> Config:
     """The config of a file that defines `get_config()`, by its path or its shipped name.
 
+    As for `--config`, what stands behind a colon, `file.py:8`, is the argument of `get_config`.
+
     Raises:
       FileNotFoundError: if there is no such file.
       ValueError: if a value is out of range.
     """
-    path = find(name_or_path)
-    return from_config_dict(runpy.run_path(str(path))["get_config"]())
+    path, argument = _divided(name_or_path)
+    return from_config_dict(runpy.run_path(str(find(path)))["get_config"](*argument))
 
 
 def flags_parser(program: str) -> Callable[[Sequence[str]], list[str]]:
@@ -145,13 +147,23 @@ def flags_parser(program: str) -> Callable[[Sequence[str]], list[str]]:
         except (flags.Error, OSError, TypeError, ValueError) as error:
             # Of a file that cannot be loaded, the last line tells why.
             lines = str(error).splitlines()
-            message = lines[-1 if "loading config file" in str(error) else 0].strip()
-            message = message.removeprefix("flag --config=None: ")
-            message = _NO_NUMBER.sub("this is no number", message)
+            if re.search("(loading|parsing) config file", lines[0]):
+                message = lines[-1].strip()
+            else:
+                message = lines[0].strip().removeprefix("flag --config=None: ")
+                message = _NO_NUMBER.sub("this is no number", message)
         print(f"{program}: error: {message}", file=sys.stderr)
         raise SystemExit(2)
 
     return parse
+
+
+def _divided(name_or_path: str | Path) -> tuple[str, list[str]]:
+    """A config and, behind the first colon, the argument of its `get_config`, if there is one."""
+    if Path(name_or_path).is_file():
+        return str(name_or_path), []
+    path, *argument = str(name_or_path).split(":", 1)
+    return path, argument
 
 
 def _unknown_field(field: str) -> str:
@@ -176,6 +188,11 @@ def _print_help(program: str) -> None:
 
 def _with_config_found(argv: Sequence[str]) -> list[str]:
     """The arguments with the path of the config where `--config` gives a name."""
+
+    def path_of(value: str) -> str:
+        path, argument = _divided(value)
+        return ":".join([str(find(path)), *argument])
+
     found = list(argv)
     for place, argument in enumerate(found):
         option, equals, value = argument.partition("=")
@@ -184,7 +201,7 @@ def _with_config_found(argv: Sequence[str]) -> list[str]:
         if option not in ("--config", "-config"):
             continue
         if equals:
-            found[place] = f"{option}={find(value)}"
+            found[place] = f"{option}={path_of(value)}"
         elif place + 1 < len(found):
-            found[place + 1] = str(find(found[place + 1]))
+            found[place + 1] = path_of(found[place + 1])
     return found

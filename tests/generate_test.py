@@ -250,7 +250,11 @@ def test_an_example_holds_the_record(keys):
         ("rescaled_size", (0.0, 1.0), "rescaled_size must be two sizes"),
         ("heavy_initial_values", (2.0, 1.0), "heavy_initial_values must be two sizes"),
         ("min_time", 5.0, "min_time must lie in"),
+        ("heavy_initial_values", (1.0, np.inf), "heavy_initial_values must be two sizes"),
         ("seconds_per_tree", 0.0, "seconds_per_tree must be positive"),
+        ("seconds_per_tree", np.nan, "seconds_per_tree must be positive"),
+        ("max_constants_per_skeleton", 8, "8 is below constants_per_skeleton 25"),
+        ("max_constants_per_skeleton", -3, "-3 is below constants_per_skeleton 25"),
     ],
 )
 def test_impossible_settings_are_refused(field, value, message):

@@ -12,6 +12,7 @@ from nsode_jax.data_builders.nsode.nsode_dataset_builder import Builder
 from nsode_jax.data import online, pipeline
 from nsode_jax.data.bank import SkeletonBank
 from nsode_jax.data.shards import write_dataset
+from nsode_jax.expressions.coupled import SystemConfig
 from nsode_jax.system.workers import Workers
 from nsode_jax.training.inputs import Inputs
 
@@ -92,6 +93,56 @@ def test_a_position_is_none_in_a_data_set_that_was_made_anew(smoke_config, tmp_p
         position = make(smoke_config).training(seed=3).get_state()
         with pytest.raises(ValueError, match="contents, corruption and model was"):
             make(other, **changes).training(seed=3).set_state(position)
+
+
+def of_length(config, max_length, **changes):
+    model = dataclasses.replace(config.model, max_length=max_length)
+    return make(dataclasses.replace(config, model=model), batch_size=2, **changes)
+
+
+@pytest.mark.parametrize("seldom_longer", [False, True])
+def test_a_model_has_room_for_all_of_a_data_set(smoke_config, tmp_path, seldom_longer):
+    """Or the run would end where the first target comes that is too long."""
+    share = 0.5 * seldom_longer
+    generation = dataclasses.replace(
+        smoke_config.generation, num_skeletons=20, rescaled_share=share
+    )
+    with Workers(0) as workers:
+        builder = Builder(config="smoke", data_dir=str(tmp_path))
+        write_dataset(builder, generation, workers)
+    keys = SkeletonBank.load(next(tmp_path.rglob("skeletons.gz"))).keys
+    # In other units an equation may be longer than its skeleton.
+    longest = 15 if seldom_longer else max(len(key.split()) for key in keys)
+    fitting = of_length(smoke_config, longest + 1, data_dir=str(tmp_path))
+    for batches in (itertools.islice(fitting.training(0), 60), fitting.validation(0, 3)):
+        assert all(batch["low"].shape == (2, longest + 1) for batch in batches)
+    short = of_length(smoke_config, longest, data_dir=str(tmp_path))
+    said = f"model.max_length is {longest}, but the data set nsode/smoke needs {longest + 1}"
+    with pytest.raises(ValueError, match=said):
+        short.training(0)
+    with pytest.raises(ValueError, match=said):
+        short.validation(0, 1)
+
+
+def test_a_data_set_that_does_not_say_is_that_of_the_config(smoke_config):
+    """As TFDS builds it."""
+    most = smoke_config.generation.max_complexity
+    of_length(smoke_config, most + 1).training(0)
+    with pytest.raises(ValueError, match=f"model.max_length is {most}, but .* needs {most + 1}"):
+        of_length(smoke_config, most).training(0)
+    with pytest.raises(FileNotFoundError, match="no data set nsode/smoke in"):
+        of_length(smoke_config, most, data_dir="/nowhere").training(0)
+
+
+def test_a_data_set_of_other_systems_is_refused(smoke_config, tmp_path):
+    with Workers(0) as workers:
+        builder = Builder(config="smoke", data_dir=str(tmp_path))
+        few = dataclasses.replace(smoke_config.generation, num_skeletons=20)
+        write_dataset(builder, few, workers)
+    timed = dataclasses.replace(few, system=SystemConfig(explicit_time=True))
+    config = dataclasses.replace(smoke_config, generation=timed)
+    with pytest.raises(ValueError, match="is one of other systems than generation.system"):
+        make(config, data_dir=str(tmp_path)).training(0)
 
 
 def test_behind_samples_of_other_batches_there_are_others(smoke_config):

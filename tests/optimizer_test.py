@@ -115,3 +115,12 @@ def test_a_constant_rate_decays_in_a_line_at_the_end():
 def test_settings_that_make_no_sense_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         TrainingConfig(**settings)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize(
+    "name", ["learning_rate", "clip_norm", "weight_decay", "max_gradient_norm", "max_seconds"]
+)
+def test_settings_are_finite(name, value):
+    with pytest.raises(ValueError, match=f"{name} must not be negative, and be finite, got "):
+        TrainingConfig(**{name: value})

@@ -123,6 +123,32 @@ def test_what_is_no_formula_is_none(proposer):
     assert [law.infix for (law,), _ in proposer._candidates([result], 0)] == ["y"]
 
 
+def test_what_was_written_twice_is_one_candidate(proposer):
+    """Beam search and sampling compute in an order of their own: the last digits differ."""
+    vocabulary = proposer.vocabulary
+    plus, y, eos = (vocabulary.symbols.index(name) for name in ("add", "y", "<eos>"))
+    grid, step = vocabulary.grid_start, vocabulary.grid[1] - vocabulary.grid[0]
+
+    def result(log_p, *constants):  # y + c
+        low = np.array([[[plus, y, grid + token, eos] for token, _ in constants]])
+        fraction = np.array([[[0.0, 0.0, part, 0.0] for _, part in constants]])
+        return propose.BeamResult(low, low, fraction, np.array([log_p]), np.full(low.shape[:2], 4))
+
+    beams = result([-1.0, -2.0, -3.0], (12, 0.25), (12, 0.75), (15, 0.9999999))
+    samples = result([-1.5, -0.5, -3.5, -9.0], (12, 0.2500001), (12, 0.75), (16, 0.0), (12, 0.3))
+    found = proposer._candidates([beams, samples], 0)
+    assert [log_p for _, log_p in found] == [-0.5, -1.0, -3.0, -9.0]
+    constants = [(law.constants[0] - vocabulary.grid[12]) / step for (law,), _ in found]
+    np.testing.assert_allclose(constants, [0.75, 0.25, 3.9999999, 0.3], atol=1e-9)
+
+
+def test_beams_and_samples_write_no_law_twice(proposer):
+    t = np.linspace(0.0, 4.0, 40)
+    (found,) = proposer.propose([Trajectory(t, 3.0 * np.exp(-0.7 * t))], beams=100, samples=30)
+    alike = {tuple(x if isinstance(x, str) else round(x, 3) for x in e.prefix) for e, _ in found}
+    assert len(alike) == len(found) > 100
+
+
 def test_beams_and_samples_are_united(proposer):
     (beams,), (samples,), (both,) = (
         proposer.propose(SERIES[:1], beams=b, samples=s) for b, s in ((8, 0), (0, 8), (8, 8))

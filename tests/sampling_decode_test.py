@@ -177,6 +177,13 @@ def test_the_narrowest_sampling_is_greedy(settings, grammar):
             )
 
 
+@pytest.mark.parametrize("temperature", [1e-30, 1e30])
+def test_the_coldest_and_the_hottest_draw_as_they_should(temperature):
+    result = draw(500, temperature=temperature)
+    assert np.isfinite(result.log_probability).all()
+    assert (len(set(tokens_of(result, 0))) == 1) == (temperature < 1)
+
+
 def test_keep_top_k_and_top_p_by_hand():
     logits = jnp.log(jnp.asarray([[0.1, 0.5, 0.15, 0.25], [0.25, 0.25, 0.25, 0.25]]))
 
@@ -200,7 +207,11 @@ def test_keep_top_k_and_top_p_by_hand():
     [
         ({"temperature": 0.0}, "above 0"),
         ({"temperature": float("nan")}, "above 0"),
+        ({"temperature": float("inf")}, "above 0 and finite"),
+        ({"temperature": 1e39}, "above 0 and finite"),  # Infinite in float32.
+        ({"temperature": 1e-46}, "above 0 and finite"),  # 0 in float32.
         ({"top_k": -1}, "top_k"),
+        ({"top_k": 1.5}, "top_k must be a whole number"),
         ({"top_p": 0.0}, "top_p"),
         ({"top_p": 1.5}, "top_p"),
         ({"samples": 0}, "at least 1"),

@@ -8,6 +8,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+OWN = """
+from nsode_jax.configs import smoke
+
+def get_config(patch_size):
+    config = smoke.get_config()
+    config.model.patch_size = int(patch_size)
+    return config
+"""
 
 
 def train(*arguments, cwd=ROOT):
@@ -36,18 +44,25 @@ def train(*arguments, cwd=ROOT):
         (["--workdir={folder}/file"], "(it is a file); choose another folder with --workdir"),
         (["--config", "README.md"], "the file of --config is no Python"),
         (["--config", "{folder}/file"], "the file of --config has no function get_config()"),
+        (["--config", "{folder}/own.py:7"], "patch_size 7 does not divide"),
+        (["--config={folder}/own.py:7"], "patch_size 7 does not divide"),
+        (["--config={folder}/none.py:7"], "no config '{folder}/none.py': neither a file"),
+        (["--config={folder}/own.py:x"], "invalid literal for int() with base 10: 'x'"),
+        (["--config=smoke:7"], "get_config() takes 0 positional arguments but 1 was given"),
         (["more"], "nsode_jax.train: error: unexpected argument 'more'"),
         (["--bogus"], "Unknown command line flag 'bogus' (--help lists the flags)"),
     ],
 )
 def test_refusals_are_one_line(overrides, message, tmp_path):
     (tmp_path / "file").touch()
+    (tmp_path / "own.py").write_text(OWN)
     arguments = [o.format(folder=tmp_path) for o in overrides]
     workdir = ["--workdir", str(tmp_path / "run")]
-    config = [] if "--config" in arguments else ["--config", "configs/smoke.py"]
+    own = any(argument.startswith("--config=") or argument == "--config" for argument in arguments)
+    config = [] if own else ["--config", "configs/smoke.py"]
     run = train(*config, *workdir, *arguments)
     assert run.returncode == 2
-    assert message in run.stderr
+    assert message.format(folder=tmp_path) in run.stderr
     assert "Traceback" not in run.stderr
 
 

@@ -185,9 +185,41 @@ def test_a_branch_that_has_not_saved_begins_anew_where_the_trunk_is(background):
     (background.run / "checkpoints" / "3000").mkdir()
     assert steps("7") == 3007
     # With a checkpoint of its own it goes on to the end that it has begun for.
-    (background.run / "decay" / "checkpoints" / "3002").mkdir(parents=True)
+    branch = background.run / "decay"
+    (branch / "checkpoints" / "3002").mkdir(parents=True)
+    (branch / "flags").write_text("--config.training.steps=3007\n")
     (background.run / "checkpoints" / "4000").mkdir()
     assert steps() == steps("7") == 3007
+
+
+def test_a_dry_run_only_prints(background):
+    """The trunk runs on, and nothing is written."""
+    (background.run / "checkpoints" / "100").mkdir(parents=True)
+    # It need not be one that trains.
+    trunk = subprocess.Popen(
+        ["flock", background.run / "lock", "sleep", "100"], start_new_session=True
+    )
+    (background.run / "pid").write_text(f"{trunk.pid}\n")
+    end = time.monotonic() + 20
+    while "runs as process" not in background("status"):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+    def said(*arguments: str) -> list[str]:
+        return [line.strip() for line in background(*arguments, DRY_RUN="1").splitlines()]
+
+    before = sorted(background.run.rglob("*"))
+    kill = f"kill -TERM {trunk.pid}"
+    assert said("stop") == [kill]
+    first, command = said("decay", "5")
+    assert first == kill and "-m nsode_jax.train " in command
+    assert f"--config.training.branch_from={background.run}" in command
+    assert "--config.training.steps=105" in command
+    (command,) = said("keep", str(background.run / "kept"))
+    assert command.endswith(f"-m nsode_jax.training.keep {background.run} {background.run}/kept")
+    # What is wrong is said before anything is stopped.
+    assert "decay needs a number of steps" in background("decay", "some", code=2)
+    assert trunk.poll() is None and sorted(background.run.rglob("*")) == before
 
 
 def test_why_it_ended_is_in_the_line(background, tmp_path):

@@ -90,6 +90,18 @@ def test_bad_steps_are_skipped_and_counted():
     assert metrics["learning_rate"] == fresh_metrics["learning_rate"]
 
 
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_an_update_that_is_not_finite_is_skipped(optimizer):
+    """Of a finite loss and gradient: the rate is infinite in float32."""
+    config = dataclasses.replace(PLAIN, learning_rate=1e39, ema_decay=0.5, optimizer=optimizer)
+    state = init_state(MODEL, config)
+    new, metrics = run(config, state, batch())
+    assert np.isfinite([metrics["loss"], metrics["gradient_norm"]]).all()
+    assert (new.step, new.skipped, new.skipped_in_a_row) == (1, 1, 1)
+    for name in ("params", "average", "optimizer"):
+        jax.tree.map(np.testing.assert_array_equal, getattr(new, name), getattr(state, name))
+
+
 def test_the_average_follows_the_weights():
     state = init_state(MODEL, SKIPPING)
     one, _ = run(SKIPPING, state, batch())

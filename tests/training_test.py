@@ -287,6 +287,24 @@ def test_a_diverging_run_stops_with_its_last_good_parameters(train, tmp_path):
     assert rows(tmp_path, "train")[step + 2]["skipped_in_a_row"] == 0
 
 
+@pytest.mark.parametrize("changes", [{"steps": 3}, {"steps": 10**6, "max_seconds": 1e-9}])
+def test_a_run_that_diverges_at_its_end_has_diverged(train, tmp_path, changes):
+    skipping = dict(max_gradient_norm=1e-6, max_skipped=min(changes["steps"], 3))
+    if "max_seconds" in changes:
+        skipping["max_skipped"] = 1  # Its time is up after the first step.
+    with pytest.raises(FloatingPointError, match="steps in a row"):
+        train(tmp_path, **skipping, **changes)
+    assert not (tmp_path / "weights").exists()
+
+
+def test_a_run_that_has_diverged_at_its_end_says_so_again(train, tmp_path):
+    for _ in range(2):
+        with pytest.raises(FloatingPointError, match="in 3 steps in a row; step 3 is saved"):
+            train(tmp_path, max_gradient_norm=1e-6, max_skipped=3, steps=3)
+    train(tmp_path, max_skipped=3, steps=4)
+    assert rows(tmp_path, "train")[4]["skipped_in_a_row"] == 0
+
+
 def test_nothing_is_compiled_after_the_first_validation(train, tmp_path, monkeypatch):
     compiled = []
     jax.monitoring.register_event_duration_secs_listener(
@@ -329,6 +347,10 @@ def test_workers_end_when_a_run_fails(train, tmp_path, bank, monkeypatch):
         ({"accumulate": 2}, "8 devices that accumulate 2 parts do not divide a batch of 8"),
         ({"init_from": "no-such-weights"}, "neither a folder"),
         ({"batch_size": 16}, "13 records are fewer than a batch of 16"),
+        (
+            {"model": dataclasses.replace(CONFIG.model, max_length=15)},
+            "model.max_length is 15, but the data set nsode/smoke needs 16",
+        ),
     ],
 )
 def test_impossible_runs_are_refused(train, tmp_path, change, message):
@@ -446,5 +468,16 @@ def test_config_values_out_of_range_are_refused():
     config.training.schedule = "sometimes"
     with pytest.raises(ValueError, match="schedule must be"):
         from_config_dict(config)
-    with pytest.raises(FileNotFoundError):
-        load("configs/nothing.py")
+    for missing in ("configs/nothing.py", "configs/nothing.py:8"):
+        with pytest.raises(FileNotFoundError, match="no config 'configs/nothing.py': neither"):
+            load(missing)
+
+
+def test_a_config_file_is_given_its_argument(tmp_path):
+    text = "from nsode_jax.configs import smoke\n\ndef get_config(layers='1'):\n"
+    text += "    config = smoke.get_config()\n    config.model.layers = int(layers)\n"
+    (tmp_path / "own.py").write_text(f"{text}    return config\n")
+    file = str(tmp_path / "own.py")
+    assert [load(name).model.layers for name in (file, f"{file}:3")] == [1, 3]
+    (tmp_path / "a:b.py").write_text((tmp_path / "own.py").read_text())
+    assert load(tmp_path / "a:b.py").model.layers == 1

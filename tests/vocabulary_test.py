@@ -86,6 +86,12 @@ def test_symbols_that_make_no_sense_are_refused(symbols, message):
         Vocabulary(symbols=symbols)
 
 
+@pytest.mark.parametrize("most", [0.0, float("nan"), float("inf")])
+def test_a_grid_without_a_range_is_refused(most):
+    with pytest.raises(ValueError, match="a positive, finite range"):
+        Vocabulary(max_constant=most)
+
+
 def test_incomplete_sequences_do_not_decode():
     vocabulary = Vocabulary()
     add = vocabulary.symbols.index("add")

@@ -137,7 +137,7 @@ class SkeletonBank:
         sharing = collections.Counter(lengths)
         most = max(sharing.values())
         usual, limit = config.constants_per_skeleton, config.max_constants_per_skeleton
-        sets = {n: max(usual, min(limit, round(usual * most / sharing[n]))) for n in sharing}
+        sets = {n: min(limit, round(usual * most / sharing[n])) for n in sharing}
         return tuple(sets[n] for n in lengths)
 
     def work(self, config: GenerationConfig, split: str) -> list[tuple[str, int]]:

@@ -14,6 +14,7 @@ import collections
 import dataclasses
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -50,7 +51,7 @@ class GenerationConfig:
       constants_per_skeleton: N_const, sets of constants for each skeleton.
       max_constants_per_skeleton: skeletons of a rare complexity (the short ones)
         get up to so many sets, in inverse proportion to how many skeletons share
-        the complexity.
+        the complexity; at least constants_per_skeleton.
       initial_values_per_ode: N_iv, initial values for each equation.
       min_time: solutions cover [0, T] with T log-uniform from here to
         solver.max_time; 0 means that all have T = max_time.
@@ -106,15 +107,24 @@ class GenerationConfig:
             "initial_values_per_ode",
             "records_per_shard",
         )
-        if self.seconds_per_tree <= 0:
-            raise ValueError(f"seconds_per_tree must be positive, got {self.seconds_per_tree}")
+        least, most = self.constants_per_skeleton, self.max_constants_per_skeleton
+        if most < least:
+            raise ValueError(
+                f"max_constants_per_skeleton {most} is below constants_per_skeleton {least}"
+            )
+        if not 0.0 < self.seconds_per_tree < math.inf:
+            raise ValueError(
+                f"seconds_per_tree must be positive and finite, got {self.seconds_per_tree}"
+            )
         if not 0.0 <= self.min_time <= self.solver.max_time:
             raise ValueError(f"min_time must lie in [0, max_time], got {self.min_time}")
         require_shares(self, "heavy_initial_share", "rescaled_share", "fresh_law_share")
         for name in ("heavy_initial_values", "rescaled_size"):
             low, high = getattr(self, name)
-            if not 0.0 < low <= high:
-                raise ValueError(f"{name} must be two sizes, 0 < low <= high, got {low}, {high}")
+            if not 0.0 < low <= high < math.inf:
+                raise ValueError(
+                    f"{name} must be two sizes, 0 < low <= high < inf, got {low}, {high}"
+                )
         if not 0.0 <= self.validation_share < 1.0:
             raise ValueError(f"validation_share must lie in [0, 1), got {self.validation_share}")
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nsode_jax.data.generate import Record
+from nsode_jax.data.bank import SkeletonBank
+from nsode_jax.data.generate import GenerationConfig, Record, settings
 from nsode_jax.expressions.coupled import SCALAR, SystemConfig, SystemSkeleton
 from nsode_jax.system.extras import extra
 
@@ -127,6 +130,27 @@ def contents_of(name: str, data_dir: str) -> str:
     described = [folder / "dataset_info.json", folder / "config.json"]  # TFDS has the first only.
     texts = [path.read_bytes() for path in described if path.exists()]
     return hashlib.sha256(b"".join(texts)).hexdigest()
+
+
+def generated_with(name: str, data_dir: str, otherwise: GenerationConfig) -> dict[str, Any]:
+    """The settings of a data set as plain JSON; `otherwise` where it does not say, as TFDS's own.
+
+    Raises:
+      FileNotFoundError: if the data set has not been built there.
+    """
+    path = _folder(name, data_dir) / "config.json"
+    with contextlib.suppress(OSError, ValueError):
+        return json.loads(path.read_text(encoding="utf-8"))
+    return settings(otherwise)
+
+
+def longest_target(name: str, data_dir: str, generated: dict[str, Any]) -> int:
+    """Most positions, the end included, that a target of a data set of such settings needs."""
+    if not generated.get("rescaled_share"):  # Those in other units may be longer.
+        with contextlib.suppress(OSError, ValueError):
+            bank = SkeletonBank.load(_folder(name, data_dir) / "skeletons.gz")
+            return max(key.count(" ") + 1 for key in bank.keys) + 1
+    return generated["max_complexity"] + 1
 
 
 def _folder(name: str, data_dir: str) -> Path:

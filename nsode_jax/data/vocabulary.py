@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import operator
 from collections.abc import Iterable, Sequence
 from typing import SupportsFloat, SupportsIndex
@@ -54,8 +55,8 @@ class Vocabulary:
     symbols: tuple[str, ...] = SYMBOLS
 
     def __post_init__(self):
-        if self.grid_size < 2 or self.max_constant <= 0:
-            raise ValueError("the constant grid needs two points and a positive range")
+        if self.grid_size < 2 or not 0 < self.max_constant < math.inf:
+            raise ValueError("the constant grid needs two points and a positive, finite range")
         if self.symbols[:3] != _SPECIAL or len(set(self.symbols)) != len(self.symbols):
             raise ValueError(f"symbols must begin with {', '.join(_SPECIAL)} and differ")
         known = {*OPERATORS, SEPARATOR, *self.system.variables()}

@@ -20,13 +20,18 @@ from nsode_jax.decoding.grammar import TokenTable, constant_modes, soft_token
 from nsode_jax.decoding.sampling import PLAIN, Sampling, sample
 from nsode_jax.decoding.steps import BeamResult, Decoding, StepFn
 from nsode_jax.dynamics.trajectory import Trajectory
-from nsode_jax.expressions.coupled import SCALAR
+from nsode_jax.expressions.coupled import SCALAR, joined
 from nsode_jax.expressions.expression import Expression, ExpressionError
+from nsode_jax.expressions.operators import CONSTANT
 from nsode_jax.modeling.pretrained import WeightsError, load_pretrained
 from nsode_jax.modeling.transformer import Model, Params
 
 Series = tuple[Float[np.ndarray, " time"], Float[np.ndarray, "time ..."]]
 """Times, and values of one or several quantities."""
+
+_SAME_CONSTANT = 0.01
+"""Part of a grid step by which constants of one law may differ that beam search and sampling
+write: each computes in an order of its own, on accelerators in half precision."""
 
 _BEAMS = "beams"
 """Axis of the devices over which beams and samples are spread."""
@@ -274,12 +279,21 @@ class Proposer:
     def _candidates(
         self, results: list[BeamResult], row: int
     ) -> list[tuple[tuple[Expression, ...], float]]:
-        best: dict[tuple[Expression, ...], float] = {}
-        for result in results:
-            for laws, log_probability in self._written(result, row):
-                if laws is not None:
-                    best[laws] = max(best.get(laws, -np.inf), log_probability)
-        return sorted(best.items(), key=lambda item: -item[1])
+        """Laws of several results, the likeliest of those that differ in rounding alone."""
+        written = (pair for result in results for pair in self._written(result, row))
+        found = [(laws, log_p) for laws, log_p in written if laws is not None]
+        near = _SAME_CONSTANT * (self.vocabulary.grid[1] - self.vocabulary.grid[0])
+        kept: dict[tuple[str, ...], list[np.ndarray]] = {}
+        candidates = []
+        for laws, log_p in sorted(found, key=lambda pair: -pair[1]):
+            tokens = joined(law.prefix for law in laws)
+            form = tuple(token if isinstance(token, str) else CONSTANT for token in tokens)
+            constants = np.array([token for token in tokens if not isinstance(token, str)])
+            others = kept.setdefault(form, [])
+            if not any(np.all(np.abs(constants - other) < near) for other in others):
+                others.append(constants)
+                candidates.append((laws, log_p))
+        return candidates
 
     def _written(
         self, result: BeamResult, row: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import numbers
 
 import jax
 import jax.numpy as jnp
@@ -32,6 +33,10 @@ def keep_top_p(logits: Float[Array, "*shape vocab"], top_p: float) -> Float[Arra
     return jnp.where(logits >= least, logits, -jnp.inf)
 
 
+_HOTTEST = 1e30
+"""Beyond it and below its inverse the quotients would leave the range of float32."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Sampling:
     """How tokens are drawn; the default draws from the model itself.
@@ -41,7 +46,7 @@ class Sampling:
     `top_p`; the rest is renormalized and drawn from.
 
     Attributes:
-      temperature: above 0; lower ones draw what is more probable more often.
+      temperature: above 0 and finite; lower ones draw what is more probable more often.
       top_k: tokens to draw from at most; 0 for all.
       top_p: probability to draw from, in (0, 1]; 1 for all.
     """
@@ -51,13 +56,13 @@ class Sampling:
     top_p: float = 1.0
 
     def __post_init__(self):
-        if not self.temperature > 0:
+        if not 1 / _HOTTEST <= self.temperature <= _HOTTEST:
             raise ValueError(
-                f"temperature must be above 0, got {self.temperature}; top_k=1 always takes the "
-                "most probable token"
+                f"temperature must be above 0 and finite, from {1 / _HOTTEST:g} to {_HOTTEST:g}, "
+                f"got {self.temperature}; top_k=1 always takes the most probable token"
             )
-        if self.top_k < 0:
-            raise ValueError(f"top_k must not be negative, got {self.top_k}")
+        if not isinstance(self.top_k, numbers.Integral) or self.top_k < 0:
+            raise ValueError(f"top_k must be a whole number, not negative, got {self.top_k}")
         if not 0 < self.top_p <= 1:
             raise ValueError(f"top_p must lie in (0, 1], got {self.top_p}")
 

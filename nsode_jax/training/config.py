@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 from nsode_jax.data.generate import GenerationConfig
 from nsode_jax.dynamics.corrupt import CorruptionConfig
@@ -128,8 +129,8 @@ class TrainingConfig:
             "patience",
             "max_seconds",
         ):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+            if not 0 <= (value := getattr(self, name)) < math.inf:
+                raise ValueError(f"{name} must not be negative, and be finite, got {value}")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,12 +14,14 @@ Either way the position is the same in every process.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
 from nsode_jax.data.examples import Example
+from nsode_jax.data.generate import settings
 from nsode_jax.data.online import OnlineBatches, OnlineConfig
 from nsode_jax.data.vocabulary import Vocabulary
 from nsode_jax.training.config import Config
@@ -71,7 +73,7 @@ class Inputs:
 
         Raises:
           FileNotFoundError: if the data set or the bank is not there.
-          ValueError: if it holds too little or is damaged.
+          ValueError: if it holds too little, is damaged, or does not fit the model.
         """
         config = self._config.training
         data: dict[str, str | int] = {
@@ -138,12 +140,34 @@ class Inputs:
             self._process,
         )
 
+    @functools.cached_property
+    def _stored_in(self) -> str:
+        """The folder of the data set, which fits the model: no record ends the run later."""
+        from nsode_jax.data.records import generated_with, longest_target
+
+        config, name = self._config, self._config.training.dataset
+        folder = str(Path(config.training.data_dir).expanduser())
+        generated = generated_with(name, folder, config.generation)
+        if generated.get("system") != settings(config.generation).get("system"):
+            raise ValueError(
+                f"the data set {name} is one of other systems than generation.system: generate "
+                "one anew"
+            )
+        longest, room = longest_target(name, folder, generated), config.model.max_length
+        if longest > room:
+            raise ValueError(
+                f"model.max_length is {room}, but the data set {name} needs {longest}, of which "
+                f"one is for the end; raise model.max_length to that, or generate one with "
+                f"generation.max_complexity {room - 1}"
+            )
+        return folder
+
     def _stored_fingerprint(self) -> str:
         """Of all that decides the examples of a stored data set, but for order and batch size."""
         from nsode_jax.data.records import contents_of
 
-        config, training = self._config, self._config.training
-        contents = contents_of(training.dataset, str(Path(training.data_dir).expanduser()))
+        config = self._config
+        contents = contents_of(config.training.dataset, self._stored_in)
         everything = f"{contents} {config.corruption} {config.model.example_format}"
         return hashlib.sha256(everything.encode()).hexdigest()[:16]
 
@@ -154,7 +178,7 @@ class Inputs:
 
         config, training = self._config, self._config.training
         return batches(
-            open_split(training.dataset, split, str(Path(training.data_dir).expanduser())),
+            open_split(training.dataset, split, self._stored_in),
             config.model.example_format,
             config.corruption,
             batch_size=training.batch_size,

@@ -89,9 +89,9 @@ def train(config: Config, workdir: str | Path) -> End:
 
     if stop is Stop.SKIPPED:
         raise FloatingPointError(
-            f"the loss or its gradient was not finite, or too large, in {training.max_skipped} "
-            f"steps in a row; step {run.step} is saved with the last good parameters; lower "
-            "training.learning_rate"
+            "the loss, its gradient or the update was not finite, or too large, in "
+            f"{training.max_skipped} steps in a row; step {run.step} is saved with the last good "
+            "parameters; lower training.learning_rate"
         )
     if jax.process_index() == 0:
         print(loop.farewell(stop), flush=True)
@@ -131,6 +131,8 @@ class _Loop:
     def to_its_end(self) -> Stop:
         run, config = self.run, self.run.config.training
         stop, unread = self._finished(), None
+        if stop and unreplicate(run.state.skipped_in_a_row) >= config.max_skipped:
+            return Stop.SKIPPED  # So it has ended, and says so again.
         if stop is Stop.DONE and config.validation_batches and run.record.validated < run.step:
             # A signal in the last step left no time for that.
             return self._pause(stop, validates=False, saves=False)
@@ -149,7 +151,9 @@ class _Loop:
             saves = run.step % config.save_every == 0
             if stop or validates or saves:
                 seen, unread = self._read(unread), None
-                stop = self._pause(stop or seen, bool(validates), saves)
+                # Diverged at its end, or when its time was up, it has diverged first of all.
+                stop = seen if seen is Stop.SKIPPED else stop or seen
+                stop = self._pause(stop, bool(validates), saves)
         return stop
 
     def _dispatch(self, before: _Unread | None) -> _Unread:

@@ -196,7 +196,7 @@ def _go_on(
         state = dataclasses.replace(state, average=None)
     elif state.average is None:
         state = dataclasses.replace(state, average=state.params)
-    if state.skipped_in_a_row >= training.max_skipped:  # Another try.
+    if state.skipped_in_a_row >= training.max_skipped and step < training.steps:  # Another try.
         state = dataclasses.replace(state, skipped_in_a_row=0 * state.skipped_in_a_row)
     data = inputs.training(training.seed)
     data.set_state(saved["position"])

@@ -76,8 +76,8 @@ def make_train_step(
 
     The state is replicated, the batch sharded. The loss is the mean over all
     positions of the whole batch, however it is split over micro-batches, devices
-    and processes. A step whose loss or gradient is not finite (or too large) leaves
-    parameters and optimizer as they are, and is counted.
+    and processes. A step whose loss, gradient (or one too large) or update is not finite
+    leaves parameters and optimizer as they are, and is counted.
 
     `wish` is a number from every process, and the metric `wish` the largest of them:
     so all processes learn in the same step that one of them wants to stop.
@@ -107,14 +107,16 @@ def make_train_step(
         gradients = jax.tree.map(lambda g: g / jnp.maximum(sums["loss"].count, 1.0), gradients)
         metrics = means(sums)
         norm = optax.tree.norm(gradients)
-        good = jnp.isfinite(metrics["loss"]) & jnp.isfinite(norm)
+        updates, optimizer_state = optimizer.update(gradients, state.optimizer, state.params)
+        # Of a finite gradient too high a rate makes an update that is not.
+        size = optax.tree.norm(updates)
+        good = jnp.isfinite(metrics["loss"]) & jnp.isfinite(norm) & jnp.isfinite(size)
         if config.max_gradient_norm:
             good &= norm <= config.max_gradient_norm
 
         def unless_skipped(new, old):
             return jax.tree.map(lambda n, o: jnp.where(good, n, o), new, old)
 
-        updates, optimizer_state = optimizer.update(gradients, state.optimizer, state.params)
         params = unless_skipped(optax.apply_updates(state.params, updates), state.params)
         average = state.average
         if average is not None:
