@@ -158,6 +158,11 @@ def flags_parser(program: str) -> Callable[[Sequence[str]], list[str]]:
     return parse
 
 
+def name_of(file: str | Path) -> str:
+    """What runs and data sets of a config file are called, whatever its argument."""
+    return Path(_divided(file)[0]).stem
+
+
 def _divided(name_or_path: str | Path) -> tuple[str, list[str]]:
     """A config and, behind the first colon, the argument of its `get_config`, if there is one."""
     if Path(name_or_path).is_file():

@@ -86,6 +86,7 @@ def _draw_bank(path: Path, config, workers, progress) -> None:
 def _write_dataset(data_dir: Path, config, workers, progress) -> None:
     require_folder(data_dir, "--data_dir")
     # Imported late: worker processes import this module too, and need none of it.
+    from nsode_jax.config import name_of
     from nsode_jax.data.shards import write_dataset
     from nsode_jax.data_builders.nsode.nsode_dataset_builder import (
         CONFIG_NAMES,
@@ -93,7 +94,7 @@ def _write_dataset(data_dir: Path, config, workers, progress) -> None:
         NsodeConfig,
     )
 
-    name = Path(config_flags.get_config_filename(flags.FLAGS["config"])).stem
+    name = name_of(config_flags.get_config_filename(flags.FLAGS["config"]))
     named = name if name in CONFIG_NAMES else NsodeConfig(name=name, generation=config)
     builder = Builder(config=named, generation=config, data_dir=str(data_dir))
     complete = Path(builder.data_path).exists()

@@ -67,8 +67,10 @@ def _is_address(value: str | None) -> bool:
 
 def default_workdir() -> str:
     """The folder of a run that was given none: named after its config."""
+    from nsode_jax.config import name_of
+
     file = config_flags.get_config_filename(flags.FLAGS["config"])
-    return str(Path("runs", Path(file).stem))
+    return str(Path("runs", name_of(file)))
 
 
 def main(argv: list[str]) -> int:

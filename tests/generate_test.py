@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from nsode_jax.configs import base, paper, smoke, systems
 
-from nsode_jax.config import from_config_dict
+from nsode_jax.config import from_config_dict, name_of
 from nsode_jax.data import reserved_skeletons, skeletons
 from nsode_jax.data.examples import corrupted_example
 from nsode_jax.data.generate import (
@@ -243,6 +243,7 @@ def test_an_example_holds_the_record(keys):
     ("field", "value", "message"),
     [
         ("num_skeletons", 0, "num_skeletons must be at least 1"),
+        ("num_skeletons", np.nan, "num_skeletons must be at least 1"),
         ("initial_values_per_ode", 0, "initial_values_per_ode must be at least 1"),
         ("records_per_shard", 0, "records_per_shard must be at least 1"),
         ("validation_share", 1.0, "validation_share must lie in"),
@@ -260,3 +261,9 @@ def test_an_example_holds_the_record(keys):
 def test_impossible_settings_are_refused(field, value, message):
     with pytest.raises(ValueError, match=message):
         GenerationConfig(**{field: value})
+
+
+def test_the_argument_of_a_config_file_is_no_part_of_its_name():
+    assert [name_of(file) for file in ("small", "a/cfg.py", "a/cfg.py:1.5")] == [
+        "small", "cfg", "cfg",
+    ]  # fmt: skip

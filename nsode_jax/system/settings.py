@@ -23,7 +23,7 @@ def require_at_least_1(settings: object, *names: str) -> None:
       ValueError: naming the first that is, and its value.
     """
     for name in names:
-        if (value := getattr(settings, name)) < 1:
+        if not (value := getattr(settings, name)) >= 1:  # NaN is no count either.
             raise ValueError(f"{name} must be at least 1, got {value}")
 
 
