@@ -2,6 +2,8 @@
 
 import collections
 import dataclasses
+import math
+import types
 
 import numpy as np
 import pytest
@@ -24,6 +26,7 @@ from nsode_jax.dynamics.solve import derivative_error, solutions, solve
 from nsode_jax.dynamics.system import integrate
 from nsode_jax.expressions.coupled import SystemConfig
 from nsode_jax.expressions.expression import Skeleton
+from nsode_jax.system.settings import require_at_least_1
 
 CONFIG = from_config_dict(smoke.get_config()).generation
 WIDE = from_config_dict(base.get_config())
@@ -243,7 +246,6 @@ def test_an_example_holds_the_record(keys):
     ("field", "value", "message"),
     [
         ("num_skeletons", 0, "num_skeletons must be at least 1"),
-        ("num_skeletons", np.nan, "num_skeletons must be at least 1"),
         ("initial_values_per_ode", 0, "initial_values_per_ode must be at least 1"),
         ("records_per_shard", 0, "records_per_shard must be at least 1"),
         ("validation_share", 1.0, "validation_share must lie in"),
@@ -261,6 +263,11 @@ def test_an_example_holds_the_record(keys):
 def test_impossible_settings_are_refused(field, value, message):
     with pytest.raises(ValueError, match=message):
         GenerationConfig(**{field: value})
+
+
+def test_nan_is_no_count():
+    with pytest.raises(ValueError, match="max_steps must be at least 1, got nan"):
+        require_at_least_1(types.SimpleNamespace(max_steps=math.nan), "max_steps")
 
 
 def test_the_argument_of_a_config_file_is_no_part_of_its_name():
