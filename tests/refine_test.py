@@ -178,7 +178,7 @@ def test_a_law_that_is_asked_for_is_fitted_however_bad(noise):
     data = _data("logistic", noise=noise)
     form = _form(data)
     right, wrong, undefined = (
-        fit_asked_for(data, form, proposal)
+        fit_asked_for(data, form, [proposal])
         for proposal in _proposals(["0.9*y - 0.4*y**2", "-3*y", "log(y - 90)"])
     )
     np.testing.assert_allclose(right.expression.constants, (-0.7, 2.0, 1.3), rtol=0.1)
@@ -198,5 +198,5 @@ def test_simple_laws_are_fitted_where_the_smooth_curve_misleads():
     config = RefineConfig(generations=0, children=1, matched=0, polished=0)
     fit = refine(data, form, proposals, config=config)[0]
     assert fit.expression.skeleton.unsigned_key == "add mul c pow y c mul c y"
-    best = fit_asked_for(data, form, proposals[0])
+    best = fit_asked_for(data, form, proposals[:1])
     assert fit.residual_rms < 1.001 * best.residual_rms
