@@ -164,7 +164,7 @@ def test_inputs_and_options_of_systems_are_read():
         Asked("t", ("a",), second_order=True, tried="-k*a*("),
         Asked("t", ("a", "b", "c", "d", "e")),
         Asked("t", ("a",), known="y*(1 - ?"),
-        Asked("t", ("a",), tried="r*y"),
+        Asked("t", ("a",), tried="0.5*a"),
         Asked("t", ("a",), sigma="-1"),
         Asked("t", ("a",), sigma="one"),
         Asked("t", ("a",), start="18"),

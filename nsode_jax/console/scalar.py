@@ -103,7 +103,8 @@ def require_in_y(option: str, formulas: Sequence[str], read: Measurements) -> No
     time, value = (name.split(" [")[0] for name in read.names)
     for text in formulas:
         names = unknown_names(text, VARIABLES)
-        if value in names:
+        # Beside y it is a constant that happens to be called so.
+        if value in names and not set(unknown_names(text, ())) & set(VARIABLES):
             raise InputError(f"argument {option}: write y for {value}, the values, in {text!r}")
         if time in names:
             raise InputError(
