@@ -509,6 +509,16 @@ def test_only_the_law_that_was_written_is_ones_own():
     assert found.table()["asked_for"].sum() == found.table(1)["asked_for"].sum() == 1
 
 
+def test_in_a_robust_search_too():
+    """Whose second pass begins with what the first one found."""
+    t = np.linspace(0.0, 12.0, 40)
+    y = 8 / (1 + 15 * np.exp(-0.9 * t)) + 0.05 * np.random.default_rng(0).standard_normal(t.size)
+    y[7] += 2.0
+    law = "r*y*(1 - (y/K)**theta)"
+    found = _quick(t, y, sources=["library"], candidates=law, robust=True)
+    assert sum(candidate.asked_for for candidate in found.candidates) == 1
+
+
 def test_a_source_of_ones_own():
     """Anything that follows the protocol; it proposes in working units."""
 

@@ -17,6 +17,7 @@ from nsode_jax.observed.observations import Observations, Run
 from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.reporting.system_discovery import SystemDiscovery
 from nsode_jax.results.result import Candidate
+from nsode_jax.results.system_result import SystemCandidate
 
 TIMES = np.linspace(0.0, 8.0, 120)
 
@@ -50,6 +51,16 @@ PREY_LAWS = ("1.1*prey - 0.8*prey*hunters", "0.6*prey*hunters - 0.9*hunters")
 def prey_discovery(**options):
     """Of Lotka and Volterra's system."""
     return discovered(PREY, PREY_LAWS, (1.0, 1.3), **options)
+
+
+def system_candidate_of(system, *texts):
+    """A system with these laws, whose constants nothing is known of."""
+    laws = tuple(Expression.from_infix(text, system.variables) for text in texts)
+    number = len(system.observed)
+    return SystemCandidate(
+        system, laws, np.ones((1, len(system.states))), (0.0,), (1.0,), 1.0, (1.0,) * number,
+        (0.1,) * number, 0.0,
+    )  # fmt: skip
 
 
 def logistic_discovery(notes=()):

@@ -24,10 +24,10 @@ FORM = integral_form(DATA)
 
 def test_given_laws_are_proposed_as_they_are():
     laws = tuple(Expression.from_infix(text) for text in ("0.5*y", "log(-y)", "y*y - y"))
-    source = OwnLawSource(tuple(map(OwnLaw, laws)))
+    source = OwnLawSource.of(list(map(OwnLaw, laws)), FORM)
     proposals = source.propose(DATA, FORM, seed=0, progress=silent)
     assert tuple(proposal.expression for proposal in proposals.laws) == laws
-    starts = [start for starts in source.starts(FORM) for start in starts]
+    starts = [start for starts in source.starts for start in starts]
     assert tuple(start.expression for start in starts) == laws
     assert all(start.origin == Origin(USER) and start.origin.asked_for for start in starts)
     # What the search makes of them is not what was asked for.
@@ -37,7 +37,7 @@ def test_given_laws_are_proposed_as_they_are():
 
 def test_given_laws_with_named_constants_begin_where_they_fit_best():
     named, given = OwnLaw.parse("V*y/(K + y)"), OwnLaw.parse("-y")
-    of_named, of_given = OwnLawSource((named, given)).starts(FORM)
+    of_named, of_given = OwnLawSource.of([named, given], FORM).starts
     assert [start.expression for start in of_given] == [Expression.from_infix("-y")]
     first, *others = [start.expression for start in of_named]
     y = np.linspace(0.1, 3.0, 20)

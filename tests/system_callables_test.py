@@ -6,11 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from observing import system_candidate_of
 from scipy.integrate import solve_ivp
 
 from nsode_jax.dynamics.system import System
-from nsode_jax.expressions.expression import Expression
-from nsode_jax.results.system_result import SystemCandidate
 
 CASES = {
     "polynomials": (System(("x", "y")), ("1.1*x - 0.8*x*y**2", "-0.6*x/(1.5 + x) - (-0.9)**3*y")),
@@ -23,18 +22,14 @@ CASES = {
 }
 
 
-@pytest.fixture(params=CASES.values(), ids=CASES.keys())
+def case(name):
+    system, texts = CASES[name]
+    return system_candidate_of(system, *texts)
+
+
+@pytest.fixture(params=CASES)
 def candidate(request):
-    return candidate_of(*request.param)
-
-
-def candidate_of(system, equations):
-    laws = tuple(Expression.from_infix(text, system.variables) for text in equations)
-    number = len(system.observed)
-    return SystemCandidate(
-        system, laws, np.ones((1, len(system.states))), (0.0,), (1.0,), 1.0, (1.0,) * number,
-        (0.1,) * number, 0.0,
-    )  # fmt: skip
+    return case(request.param)
 
 
 def at(candidate):
@@ -77,14 +72,14 @@ def test_the_text_is_a_program(candidate, backend, x64):
 
 
 def test_the_text_is_worth_reading():
-    text = candidate_of(*CASES["polynomials"]).to_source()
+    text = case("polynomials").to_source()
     assert "        x, y = y" not in text and "    x, y = y\n" in text
     assert "c0*x + c1*x*y**2,  # dx/dt" in text
     assert text.startswith('"""The laws of x, y, found by nsode_jax."""\n\nimport numpy as np')
 
 
 def test_solvers_take_it(x64):
-    candidate = candidate_of(System(("x", "y")), ("1.1*x - 0.8*x*y", "0.6*x*y - 0.9*y"))
+    candidate = system_candidate_of(System(("x", "y")), "1.1*x - 0.8*x*y", "0.6*x*y - 0.9*y")
     t = np.linspace(0.0, 5.0, 11)
     expected = candidate.predict(t, [1.0, 1.3])
     program = {}
@@ -102,13 +97,13 @@ def test_solvers_take_it(x64):
 
 
 def test_what_is_missing_is_named():
-    forced = candidate_of(*CASES["input"])
+    forced = case("input")
     with pytest.raises(ValueError, match="u needs 1 inputs: u"):
         forced.to_callable()([1.0, 1.0])
     with pytest.raises(ValueError, match="needs inputs, a function of t"):
         forced.vector_field()
     with pytest.raises(ValueError, match="give t"):
-        candidate_of(*CASES["time"]).to_callable()([1.0])
+        case("time").to_callable()([1.0])
     with pytest.raises(ValueError, match="y needs 2 states last: y, z"):
         forced.to_callable()([1.0])
     with pytest.raises(ValueError, match="args of shape"):

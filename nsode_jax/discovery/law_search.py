@@ -7,7 +7,6 @@ first law -> where it is not alike, weight the data and search on
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -109,10 +108,9 @@ class LawSearch:
         noise = wide = expected_noise(data.trajectories)
         weighted = data if noise is None else data.with_noise(noise)
         form = data_form(weighted)
-        own = OwnLawSource(tuple(law.in_units(units) for law in self.own))
+        own = OwnLawSource.of([law.in_units(units) for law in self.own], form)
         proposals, tried = self._proposed(weighted, form, own)
-        asked_for = own.starts(form)
-        ranked, judged = self._ranked(weighted, form, proposals, asked_for), Weighting(noise, ())
+        ranked, judged = self._ranked(weighted, form, proposals, own.starts), Weighting(noise, ())
         for _ in range(_ROBUST_ROUNDS if self.robust else 1):
             first, before = _in_given_units(ranked[:1], units), judged.noise
             judged = weighting(given, first, self.robust, starts, wide)
@@ -122,8 +120,8 @@ class LawSearch:
             form = data_form(weighted)
             # What was found is where the search goes on; the weights change constants, and the
             # order of the best.
-            best = [Proposal(fit.expression, fit.origin) for fit, _ in ranked]
-            ranked = self._ranked(weighted, form, [*itertools.chain(*asked_for), *best], asked_for)
+            best = [Proposal(fit.expression, fit.origin.of_search) for fit, _ in ranked]
+            ranked = self._ranked(weighted, form, [*own.proposals, *best], own.starts)
         noise, remarks, factors = judged
         return Searched(
             ranked, units, weighted, form, noise, factors, remarks, tried, len(proposals)
@@ -133,7 +131,7 @@ class LawSearch:
         self, data: Dataset, form: Regression, own: OwnLawSource
     ) -> tuple[list[Proposal], tuple[str, ...]]:
         """What all sources propose, after the user's own laws, and what they tried."""
-        sources = [own, *self.sources] if own.laws else self.sources
+        sources = [own, *self.sources] if own.starts else self.sources
         proposals: list[Proposal] = []
         tried: list[str] = []
         for source in sources:

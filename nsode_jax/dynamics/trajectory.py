@@ -140,7 +140,7 @@ def clean(
             f"{count(int((size > 1).sum()), 'time')} occurred more than once; the values of a "
             f"repeated time were averaged ({t.size} rows became {size.size})."
         )
-        t = t[np.flatnonzero(np.diff(group, prepend=-1))]
+        t = t[firsts(group)]
         weight = np.bincount(group, weights=weights)
         y, errors = np.bincount(group, weights=weights * y) / weight, 1 / np.sqrt(weight)
         _require_enough(t.size, fewest, "with different times")
@@ -181,6 +181,11 @@ def in_time(
     t = t[order]
     new = np.diff(t) > 2 * np.finfo(float).eps * np.maximum(np.abs(t[1:]), np.abs(t[:-1]))
     return order, np.cumsum(np.concatenate([np.zeros(min(t.size, 1), bool), new])), notes
+
+
+def firsts(occasion: Int[np.ndarray, " time"]) -> Int[np.ndarray, " different"]:
+    """The first row of each time, by the numbers that `in_time` gives."""
+    return np.flatnonzero(np.diff(occasion, prepend=-1))
 
 
 def _as_errors(

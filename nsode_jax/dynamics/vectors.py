@@ -135,13 +135,8 @@ def times_as_counted(t: Any) -> Float[np.ndarray, " time"]:
     Raises:
       TrajectoryError: if they are dates, durations or no numbers at all.
     """
-    times = _as_vector(np.atleast_1d(t), "times")
-    if times.dtype.kind in "mM":
-        kind = "dates" if times.dtype.kind == "M" else "durations"
-        raise TrajectoryError(
-            f"The times are {kind}; give numbers, counted as the data's were: a note says how."
-        )
-    return _as_floats(times, "times")
+    advice = "give numbers, counted as the data's were: a note says how"
+    return _as_floats(_as_vector(np.atleast_1d(t), "times"), "times", advice)
 
 
 def _as_vector(values: Iterable[Any], what: str) -> np.ndarray:
@@ -200,10 +195,12 @@ def _in_utc(dates: np.ndarray) -> np.ndarray:
     return np.array(naive, dtype=object)
 
 
-def _as_floats(array: np.ndarray, what: str) -> Float[np.ndarray, " time"]:
+def _as_floats(
+    array: np.ndarray, what: str, advice: str = "they must be numbers"
+) -> Float[np.ndarray, " time"]:
     if array.dtype.kind in "mM":
         kind = "dates" if array.dtype.kind == "M" else "durations"
-        raise TrajectoryError(f"The {what} are {kind}; they must be numbers.")
+        raise TrajectoryError(f"The {what} are {kind}; {advice}.")
     try:
         if array.dtype.kind == "c":
             raise TypeError

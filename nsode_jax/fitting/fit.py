@@ -38,6 +38,11 @@ class Origin:
         """Whether somebody wants to see how this very law does."""
         return self.source == USER and not self.evolved
 
+    @property
+    def of_search(self) -> Origin:
+        """The origin of what a search makes of a law again: not what was asked for."""
+        return self.descendant() if self.asked_for else self
+
     def __str__(self) -> str:
         return f"{self.source}, evolved" if self.evolved else self.source
 

@@ -29,6 +29,7 @@ SYSTEMATIC_SHARE = 1e-3
 """Of the spread: no quantity is taken to be more precise beside the others."""
 
 SOLVER_TOLERANCE = 1e-7
+"""Of solutions; of constants that exact data tell too."""
 _MAX_STEPS = 3000
 _STIFF_TOLERANCE, _STIFF_EVALUATIONS, _STIFF_WORK = 1e-10, 5000, 1000
 """Of LSODA, whose neighbouring solutions take steps of their own: their differences need more

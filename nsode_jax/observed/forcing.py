@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from scipy.interpolate import PchipInterpolator
 
 from nsode_jax.dynamics.measured_inputs import changes_in_steps
-from nsode_jax.dynamics.trajectory import in_time, require_computable
+from nsode_jax.dynamics.trajectory import firsts, in_time, require_computable
 from nsode_jax.observed.thinning import evenly_spread
 
 MAX_ROWS = 3000
@@ -57,8 +57,8 @@ class MeasuredInput:
 
     def at_own_times(self, held: bool) -> tuple[Float[np.ndarray, " _"], Float[np.ndarray, " _"]]:
         """The different times and a value at each: the last one if it is held, else the mean."""
-        first = np.flatnonzero(np.diff(self.occasion, prepend=-1))
-        last = np.flatnonzero(np.diff(self.occasion, append=-1))
+        first = firsts(self.occasion)
+        last = np.append(first[1:], self.t.size) - 1
         means = np.add.reduceat(self.values, first) / (last - first + 1)
         return self.t[first], self.values[last] if held else means
 
@@ -95,7 +95,7 @@ def thinned(
       Times at which any of them was measured, the values of all, and notes.
     """
     times = np.sort(np.concatenate([one.t for one in inputs]))
-    times = times[np.flatnonzero(np.diff(in_time(times)[1], prepend=-1))]
+    times = times[firsts(in_time(times)[1])]
     times = times[: np.searchsorted(times, last, side="right")]
     u = np.stack([one.at(times, hold) for one, hold in zip(inputs, holds, strict=True)], axis=1)
     chosen, notes = evenly_spread(times.size, MAX_ROWS), []

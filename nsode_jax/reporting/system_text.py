@@ -14,7 +14,7 @@ from nsode_jax.reporting.documents import (
     blocks_to_html,
     blocks_to_markdown,
 )
-from nsode_jax.reporting.tables import YOURS, ranked
+from nsode_jax.reporting.tables import mark_of, ranked
 from nsode_jax.results.formatting import probability_text, r2_text, time_text
 from nsode_jax.results.system_analysis import find_fixed_points, fixed_point_text
 from nsode_jax.results.system_result import SystemCandidate, SystemResult
@@ -67,7 +67,7 @@ def candidate_table(found: SystemResult, rows: int) -> Table:
                 probability_text(candidate.probability),
                 r2_text(candidate.r2),
                 str(candidate.complexity),
-                str(candidate).replace("\n", "; ") + (YOURS if candidate.asked_for else ""),
+                str(candidate).replace("\n", "; ") + mark_of(candidate),
             )
             for rank, candidate in ranked(found.candidates, rows)
         ),
@@ -79,7 +79,7 @@ def table_text(found: SystemResult, rows: int) -> str:
     """The same as text, a line for each equation."""
     lines = ["rank  probability       R²  complexity  equations"]
     for rank, candidate in ranked(found.candidates, rows):
-        equations = (str(candidate) + (YOURS if candidate.asked_for else "")).splitlines()
+        equations = (str(candidate) + mark_of(candidate)).splitlines()
         lines.append(
             f"{rank:4d}  {probability_text(candidate.probability):>11}  "
             f"{r2_text(candidate.r2):>7}  {candidate.complexity:10d}  {equations[0]}"

@@ -29,10 +29,14 @@ _FIELDS = (
 _SYSTEM_FIELDS = ("complexity", "r2", "probability", "score", "converged", "segments", "asked_for")
 
 
-YOURS = "  (yours)"
-"""Behind a law of the user's own."""
+_YOURS = "  (yours)"
 
 OfAKind = TypeVar("OfAKind", Candidate, SystemCandidate)
+
+
+def mark_of(candidate: Candidate | SystemCandidate) -> str:
+    """What stands behind a law, or a system, of the user's own; nothing behind others."""
+    return _YOURS if candidate.asked_for else ""
 
 
 def ranked(candidates: Sequence[OfAKind], rows: int | None) -> list[tuple[int, OfAKind]]:

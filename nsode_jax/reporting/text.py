@@ -18,7 +18,7 @@ from nsode_jax.reporting.documents import (
     blocks_to_html,
     blocks_to_markdown,
 )
-from nsode_jax.reporting.tables import YOURS, ranked
+from nsode_jax.reporting.tables import mark_of, ranked
 from nsode_jax.results.analysis import find_fixed_points, residual_text
 from nsode_jax.results.formatting import aligned, probability_text, r2_text, time_text, value_within
 from nsode_jax.results.outlook import outlook
@@ -107,7 +107,7 @@ def candidate_table(result: Result, rows: int, *, wide: bool = False) -> Table:
             *((residual_text(result, candidate),) if wide else ()),
             str(candidate.complexity),
             *((candidate.origin or "-",) if wide else ()),
-            candidate.rounded().infix + (YOURS if candidate.asked_for and not wide else ""),
+            candidate.rounded().infix + ("" if wide else mark_of(candidate)),
         )
 
     names = ("rank", "probability", "R²", "residual", "complexity", "origin", "dy/dt =")
@@ -125,14 +125,16 @@ def table_text(result: Result, rows: int, columns: int | None = None) -> str:
       columns: formulas are cut to this width; None: never.
     """
     table = candidate_table(result, rows)
-    return "\n".join(_cut(line, columns) for line in aligned([table.header, *table.rows]))
+    marks = ["", *(mark_of(candidate) for _, candidate in ranked(result.candidates, rows))]
+    lines = zip(aligned([table.header, *table.rows]), marks, strict=True)
+    return "\n".join(_cut(line, columns, mark) for line, mark in lines)
 
 
-def _cut(line: str, columns: int | None) -> str:
-    """A line in so many columns; whose law it is stays."""
+def _cut(line: str, columns: int | None, mark: str) -> str:
+    """A line in so many columns; the mark at its end stays."""
     if columns is None or len(line) <= columns:
         return line
-    end = f"...{YOURS}" if line.endswith(YOURS) else "..."
+    end = f"...{mark}"
     return line[: columns - len(end)] + end
 
 

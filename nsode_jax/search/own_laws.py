@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -107,22 +108,29 @@ def guesses(form: Regression, law: Expression, named: bool) -> Iterator[InitialG
 
 @dataclasses.dataclass(frozen=True)
 class OwnLawSource:
-    """Laws of the user's own, in the units of the data that are searched."""
+    """Laws of the user's own.
 
-    laws: tuple[OwnLaw, ...]
+    Attributes:
+      starts: of each law with the constants that it was given, or named ones as they fit best.
+    """
+
+    starts: tuple[tuple[Proposal, ...], ...]
     name: str = USER
 
-    def starts(self, form: Regression) -> list[list[Proposal]]:
-        """Each law with the constants that it was given; with named ones as they fit best."""
-        return [[Proposal(law, own.origin) for law in own.starts(form)] for own in self.laws]
+    @classmethod
+    def of(cls, laws: Sequence[OwnLaw], form: Regression) -> OwnLawSource:
+        """From laws in the units of the data that are searched."""
+        starts = (tuple(Proposal(law, own.origin) for law in own.starts(form)) for own in laws)
+        return cls(tuple(starts))
+
+    @property
+    def proposals(self) -> tuple[Proposal, ...]:
+        """All starts; what the search makes of them is no longer what was asked for."""
+        starts = itertools.chain(*self.starts)
+        return tuple(Proposal(start.expression, start.origin.of_search) for start in starts)
 
     def propose(
         self, data: Dataset, form: Regression, *, seed: int, progress: Progress
     ) -> Proposals:
-        """All of these; what the search makes of them is no longer what was asked for."""
-        laws = tuple(
-            dataclasses.replace(start, origin=start.origin.descendant())
-            for starts in self.starts(form)
-            for start in starts
-        )
-        return Proposals(laws, f"{count(len(self.laws), 'law')} of your own")
+        """These, whatever the data."""
+        return Proposals(self.proposals, f"{count(len(self.starts), 'law')} of your own")
