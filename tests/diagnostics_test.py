@@ -8,7 +8,7 @@ from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
 from nsode_jax.observed.dataset import Dataset
 from nsode_jax.results import diagnostics
-from nsode_jax.results.diagnostics import diagnose
+from nsode_jax.results.diagnostics import diagnose, explained_share
 from nsode_jax.results.result import Candidate
 
 DATA = [Trajectory(np.linspace(0.0, 4.0, 30), 2 * np.exp(-0.7 * np.linspace(0.0, 4.0, 30)))]
@@ -30,15 +30,23 @@ def test_a_clear_case_needs_no_words():
 def test_rivals_that_agree_where_there_are_data():
     best = _candidate("-0.7*y", 0.6, errors=[0.001])
     (said,) = diagnose([best, _candidate("0.001 - 0.7*y", 0.4)], DATA)
-    assert said.startswith("1 other law explains the data about as well")
-    assert "probability of the best 60%" in said and "beyond, they may" in said
+    assert said.startswith("1 other form explains the data about as well")
+    assert "probability of the first 60%" in said and "beyond, they may" in said
+
+
+def test_a_law_of_the_same_form_is_no_rival():
+    best = _candidate("0.7*y - 0.1*y**2", 0.5, errors=[0.001, 0.001, 0.0])
+    twin, rival = _candidate("y - 0.2*y**2", 0.2), _candidate("-0.4*y**3", 0.1)
+    assert diagnose([best, twin], DATA) == ()
+    (said,) = diagnose([best, twin, rival], DATA)
+    assert said.startswith("1 other form explains") and "probability of the first 70%" in said
 
 
 def test_rivals_that_differ_even_there():
     best = _candidate("-0.7*y", 0.5, errors=[0.001])
     rivals = [_candidate("-0.4*y**2", 0.3), _candidate("-0.6*sqrt(y)", 0.2)]
     (said,) = diagnose([best, *rivals], DATA)
-    assert said.startswith("2 other laws explain")
+    assert said.startswith("2 other forms explain")
     assert "more data, or less noise" in said
 
 
@@ -50,8 +58,19 @@ def test_constants_that_the_data_leave_open():
 
 
 def test_a_bad_fit_is_not_to_be_trusted():
-    (said,) = diagnose([_candidate("-0.7*y", 1.0, r2=0.42)], DATA)
+    (said,) = diagnose([_candidate("0.3*y", 1.0, r2=0.42)], DATA)
     assert "only 42%" in said and "do not trust" in said
+
+
+def test_a_law_that_explains_the_large_values_is_no_bad_one():
+    """Counts that fall to a few: by their precision the small ones, mostly noise, count as much."""
+    best = _candidate("-0.7*y", 1.0, r2=0.8, errors=[0.01])
+    assert explained_share(best, DATA) > 0.999
+    assert diagnose([best], DATA) == ()
+    wrong = _candidate("-0.3*y", 1.0, r2=0.8)
+    left = DATA[0].y - 2 * np.exp(-0.3 * DATA[0].t)
+    assert explained_share(wrong, DATA) == max(0.8, 1 - np.mean(left**2) / np.var(DATA[0].y))
+    assert explained_share(dataclasses.replace(best, r2=-np.inf), DATA) == -np.inf
 
 
 def test_a_law_that_does_not_predict():

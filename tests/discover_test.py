@@ -26,7 +26,7 @@ from nsode_jax.results.result import Candidate
 from nsode_jax.search.network import NetworkSource
 from nsode_jax.search.sources import Proposal, Proposals
 from nsode_jax.selection.form import form_of
-from nsode_jax.selection.score import unseen_probability
+from nsode_jax.selection.probabilities import unseen_probability
 
 # Growth of a yeast culture, measured hourly (Carlson, 1913), in arbitrary units.
 YEAST_TIME = np.arange(19.0)

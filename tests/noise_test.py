@@ -9,7 +9,7 @@ from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.linearized import Linearized
 from nsode_jax.fitting.trajectory_fitting import fit_trajectories, linearized
 from nsode_jax.observed.dataset import Dataset
-from nsode_jax.residuals.noise import growing_noise, huber_noise, outliers
+from nsode_jax.residuals.noise import growing_noise, huber_noise, likeliest_noise, outliers
 
 DURATION = 7.0
 CURVES = {
@@ -67,6 +67,20 @@ def test_growing_noise_follows_the_values():
     assert np.mean(noise**-2) == pytest.approx(1.0)
     slope = np.polyfit(np.log(np.abs(solution)), np.log(noise), 1)[0]
     assert 0.4 < slope < 1.1
+
+
+@pytest.mark.parametrize(("sizes", "power"), [(np.sqrt, 0.5), (np.abs, 1.0), (np.ones_like, None)])
+def test_noise_of_values_over_decades_is_that_of_counts_of_shares_or_constant(sizes, power):
+    t = np.linspace(0.0, DURATION, 60)
+    exact, found = 5000 * np.exp(-t), []
+    for seed in range(10):
+        xi = np.random.default_rng(seed).standard_normal(t.size)
+        solution, linear = _fitted("-1.02*y", exact + 0.5 * sizes(exact) ** 0.999 * xi)
+        noise = likeliest_noise(solution, linear)
+        found.append(None if noise is None else noise.power)
+        if noise is not None:
+            assert np.mean(noise.sizes**-2) == pytest.approx(1.0)
+    assert found.count(power) >= 8
 
 
 @pytest.mark.parametrize("points", [12, 40])

@@ -240,6 +240,20 @@ def over_decades(known=False):
     return discovery_of(series, [law, law_of("0.9*y - 1e-9*y**2", 0.99, logistic, 1.5 * rms)])
 
 
+def test_counts_that_fall_to_zero_are_drawn(tmp_path):
+    t = np.arange(12.0)
+    y = np.round(60 * np.exp(-0.5 * t))
+    assert y.min() == 0.0
+    noise = np.hypot(y, 0.5)
+    series = Trajectory(t, y, noise=noise / np.sqrt(1 / np.mean(noise**-2.0)))
+    found = discovery_of(series, [law_of("-0.5*y", 0.99, lambda t: 60 * np.exp(-0.5 * t), 0.5)])
+    figure = plot(found, tmp_path / "counts.png")
+    assert (tmp_path / "counts.png").stat().st_size > 0
+    assert figure.axes[0].get_yscale() == "linear"
+    low, high = figure.axes[0].get_ylim()
+    assert low < 0.0 and high > 60.0
+
+
 class TestPareto:
     laws = [
         law_of("y - 0.5*y**2", 0.99, logistic, 0.02),

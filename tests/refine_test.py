@@ -5,9 +5,11 @@ from solved import canonical_law, solved
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.fitting import trajectory_fitting
 from nsode_jax.fitting.fit import Fit, Origin
+from nsode_jax.fitting.trajectory_fitting import fit_trajectories
 from nsode_jax.observed.dataset import Dataset
 from nsode_jax.observed.derivative import derivative_form
 from nsode_jax.observed.integral import integral_form
+from nsode_jax.search import refine as module
 from nsode_jax.search.effort import RefineConfig
 from nsode_jax.search.refine import fit_asked_for, refine
 from nsode_jax.search.sources import Proposal
@@ -185,6 +187,25 @@ def test_a_law_that_is_asked_for_is_fitted_however_bad(noise):
     assert right.origin == Origin("test", -1.0)
     assert wrong.expression.skeleton.unsigned_key == "mul c y" and wrong.r2 > 0.5
     assert undefined.diverged and undefined.expression == canonical_law("log(y - 90)")
+
+
+def test_a_term_is_dropped_only_if_the_solution_does_not_need_it(monkeypatch):
+    """A wall just beyond the nodes is nothing there, and all to the solution that meets it."""
+    t = np.linspace(0.0, 8.0, 40)
+    data = Dataset.of([Trajectory(t, np.minimum(1.5 * t + 0.5, 9.0))])
+    wall = canonical_law("1.5 - exp(17*y - 153)")
+    fit = fit_trajectories(data, wall, [0.5], Origin("test"))
+    assert fit.r2 > 0.999
+    line = canonical_law("1.5")
+    monkeypatch.setattr(module, "without_negligible", lambda *_: line)
+    assert module._without_negligible(data, _form(data), fit) is fit
+    # Before the wall nothing is lost, and what is left of the law is what was judged.
+    data = Dataset.of([Trajectory(t[:20], 1.5 * t[:20] + 0.5)])
+    fit = fit_trajectories(data, wall, [0.5], Origin("test"))
+    shorter = module._without_negligible(data, _form(data), fit)
+    assert shorter.expression == line and shorter.converged == fit.converged
+    left = shorter.y0s[0] + 1.5 * t[:20] - data.y
+    assert shorter.residual_rms == pytest.approx(np.sqrt(np.mean(left**2)), abs=1e-9)
 
 
 def test_simple_laws_are_fitted_where_the_smooth_curve_misleads():

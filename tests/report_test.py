@@ -11,6 +11,7 @@ from solved import logistic
 import nsode_jax
 from nsode_jax.dynamics.trajectory import Trajectory
 from nsode_jax.expressions.expression import Expression
+from nsode_jax.reporting import report
 from nsode_jax.reporting.discovery import Discovery
 from nsode_jax.reporting.report import write_report
 from nsode_jax.results.analysis import residual_remark
@@ -206,6 +207,16 @@ def test_any_unit(tmp_path, scale):
     series = (Trajectory(T, scale * (logistic(T) + noise())),)
     law = law_of(f"y - {0.5 / scale!r}*y**2", (0.1 * scale,), 0.9, (0.003 / scale, 0), 0.05 * scale)
     write_report(Discovery((law,), series, (), 1.0), tmp_path)
+
+
+def test_what_was_found_is_saved_though_a_picture_fails(tmp_path, monkeypatch):
+    def fails(*_):
+        raise ValueError("no picture")
+
+    monkeypatch.setattr(report, "_pictures", fails)
+    with pytest.raises(ValueError, match="no picture"):
+        write_report(discovery_of(noise()), tmp_path)
+    assert (tmp_path / "discovery.json").is_file()
 
 
 def test_an_unwritable_folder(tmp_path):

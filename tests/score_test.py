@@ -16,20 +16,18 @@ from nsode_jax.fitting.trajectory_fitting import fit_trajectories
 from nsode_jax.observed.dataset import Dataset
 from nsode_jax.observed.derivative import derivative_form
 from nsode_jax.selection.belief import log_prior
+from nsode_jax.selection.probabilities import UNSEEN, posterior_probabilities, unseen_probability
 from nsode_jax.selection.score import (
-    UNSEEN,
     cancellation,
     draft_score,
     evidence,
     independent_share,
     information,
     misfit,
-    posterior_probabilities,
     relative_residual,
     residual_floor,
     score,
     scores,
-    unseen_probability,
 )
 
 
@@ -128,8 +126,22 @@ def test_a_law_that_ends_just_beyond_the_data_costs_more():
 def test_a_round_number_is_worth_a_little():
     """1 is told in fewer words than 0.97, but it is not for free as if units were known."""
     round_number, number = "16.4 - y", "16.1 - 0.97*y"
-    same = scores([fit_of(round_number, 0.1), fit_of(number, 0.1)], DATA, FORM)
+    same = scores([fit_of(round_number, 1e-6), fit_of(number, 1e-6)], DATA, FORM)
     assert same[1] - same[0] == pytest.approx(2.0, abs=0.01)
+
+
+def test_in_noise_a_round_number_is_worth_nothing():
+    """Which numbers are round depends on units, and one that is 1 within its error has an error."""
+    for round_number, number in (
+        ("16.4 - y", "16.1 - 0.97*y"),
+        ("y - 0.1*y**2", "0.97*y - 0.097*y**2"),
+        ("y/(1 + y)", "0.97*y/(1.03 + y)"),
+    ):
+        first, second = scores([fit_of(round_number, 0.1), fit_of(number, 0.1)], DATA, FORM)
+        assert second == pytest.approx(first, abs=0.3)
+    whole, broken = "0.3*y - 0.001*y**2", "0.3*y - 0.001*y**2.03"
+    first, second = scores([fit_of(whole, 0.1), fit_of(broken, 0.1)], DATA, FORM)
+    assert second > first + 2  # Exponents are the same in all units.
 
 
 def test_drafts_are_priced_like_laws_without_a_name():

@@ -11,7 +11,7 @@ from nsode_jax.fitting.fit import Origin
 from nsode_jax.fitting.shooting import fit_system
 from nsode_jax.fitting.system_problem import Tie
 from nsode_jax.fitting.trajectory_fitting import FULL
-from nsode_jax.selection.score import UNSEEN_CONTRADICTED
+from nsode_jax.selection.probabilities import UNSEEN_CONTRADICTED
 from nsode_jax.selection.system_score import shared_terms, system_score, unseen_probability
 
 NAMES = ("x", "y")

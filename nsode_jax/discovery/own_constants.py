@@ -42,12 +42,8 @@ from nsode_jax.search.forms import (
 from nsode_jax.search.sources import CandidateSource, Restriction
 from nsode_jax.selection.belief import NamedLaws, believing
 from nsode_jax.selection.named_formula import NamedFormula
-from nsode_jax.selection.score import (
-    DECIDING,
-    posterior_probabilities,
-    share_of,
-    unseen_probability,
-)
+from nsode_jax.selection.probabilities import posterior_probabilities, unseen_probability
+from nsode_jax.selection.score import DECIDING, share_of
 from nsode_jax.system.settings import listed
 
 _MOST_POINTS_EACH = 200

@@ -44,13 +44,8 @@ from nsode_jax.search.sources import CandidateSource, Restriction
 from nsode_jax.selection.belief import NamedLaws, believing, own_laws
 from nsode_jax.selection.catalogue import NamedLaw
 from nsode_jax.selection.named_formula import names_note
-from nsode_jax.selection.score import (
-    DECIDING,
-    SYSTEMATIC,
-    independent_share,
-    posterior_probabilities,
-    unseen_probability,
-)
+from nsode_jax.selection.probabilities import posterior_probabilities, unseen_probability
+from nsode_jax.selection.score import DECIDING, SYSTEMATIC, independent_share
 from nsode_jax.system.settings import listed
 
 _WITH_UNCERTAINTY = 30

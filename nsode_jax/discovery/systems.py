@@ -38,7 +38,8 @@ from nsode_jax.search.population import Draft
 from nsode_jax.search.sources import Restriction
 from nsode_jax.search.sparse import SparseConfig
 from nsode_jax.selection.named_formula import names_note
-from nsode_jax.selection.score import DECIDING, posterior_probabilities
+from nsode_jax.selection.probabilities import posterior_probabilities
+from nsode_jax.selection.score import DECIDING
 from nsode_jax.selection.system_score import unseen_probability
 from nsode_jax.system.settings import listed
 

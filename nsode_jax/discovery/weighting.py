@@ -113,16 +113,18 @@ def _over_decades(
     expected: Float[np.ndarray, " observations"],
 ) -> Weighting:
     """The same of values that span decades."""
-    noise, weighted = expected, linear.weighted(1.0 / (expected * data.weights))
+    noise, weighted, note = expected, linear.weighted(1.0 / (expected * data.weights)), OVER_DECADES
     if weighted.rms * data.spread > CLEAN * data.with_noise(expected).spread:
         likeliest = likeliest_noise(_solution(data, linear), linear)
-        noise = None if likeliest is None else _in_all(likeliest, data)
-        weighted = linear if likeliest is None else linear.weighted(1.0 / likeliest)
+        noise, weighted, note = None, linear, ""
+        if likeliest is not None:
+            noise, weighted = _in_all(likeliest.sizes, data), linear.weighted(1.0 / likeliest.sizes)
+            note = OVER_DECADES if likeliest.power == 1.0 else GROWING
     named = _named(data, _kept(weighted), robust, starts)
     if robust:
         factors = huber_noise(weighted)
         return Weighting(factors * (1 / data.weights if noise is None else noise), named, factors)
-    return Weighting(noise, named if noise is None else (OVER_DECADES, *named))
+    return Weighting(noise, named if noise is None else (note, *named))
 
 
 def _solution(data: Dataset, linear: Linearized) -> Float[np.ndarray, " observations"]:
@@ -177,17 +179,17 @@ def weighted_system(
     sizes, growing, wide = before.copy(), [], []
     for k, (name, one) in enumerate(zip(data.system.observed, linear, strict=True)):
         solution = alike.y[:, k] + one.residual * alike.spread[k] * measured[:, k]
-        over_decades = bool(np.ptp(so_far[:, k]) > CONSTANT_RELATIVE_RANGE)
-        if not over_decades:
+        noise, names = None, growing
+        if not np.ptp(so_far[:, k]) > CONSTANT_RELATIVE_RANGE:
             noise = growing_noise(solution, one, significance=SIGNIFICANCE / len(linear))
-        elif fit.residuals[k] > CLEAN * data.spread[k]:
-            noise = likeliest_noise(solution, one)
-        else:
-            noise = so_far[:, k]
+        elif not fit.residuals[k] > CLEAN * data.spread[k]:
+            noise, names = so_far[:, k], wide
+        elif (likeliest := likeliest_noise(solution, one)) is not None:
+            noise, names = likeliest.sizes, wide if likeliest.power == 1.0 else growing
         sizes[:, k] = measured[:, k] * (1.0 if noise is None else noise)
         sizes[:, k] /= typical(sizes[:, k])
         if noise is not None:
-            (wide if over_decades else growing).append(name)
+            names.append(name)
     applied = bool(np.abs(np.log(sizes / before)).max() > _ALIKE)
     notes = []
     if growing and applied:

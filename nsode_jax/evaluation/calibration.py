@@ -42,14 +42,9 @@ from nsode_jax.search.library import LibrarySource
 from nsode_jax.search.named_laws import NamedLawSource
 from nsode_jax.selection.form import form_of
 from nsode_jax.selection.prior import Prior
+from nsode_jax.selection.probabilities import posterior_probabilities, unseen_probability
 from nsode_jax.selection.ranking import counted_share
-from nsode_jax.selection.score import (
-    information,
-    posterior_probabilities,
-    relative_residual,
-    residual_floor,
-    unseen_probability,
-)
+from nsode_jax.selection.score import information, relative_residual, residual_floor
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

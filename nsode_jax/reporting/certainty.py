@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Hashable
 
 import numpy as np
 
-from nsode_jax.expressions.canonical import canonicalize
-from nsode_jax.expressions.constants import structure
-from nsode_jax.expressions.expression import ExpressionError
-from nsode_jax.results.diagnostics import POOR_R2
+from nsode_jax.results.by_form import by_form
+from nsode_jax.results.diagnostics import POOR_R2, explained_share
 from nsode_jax.results.formatting import listed, probability_text
-from nsode_jax.results.own_constants import FormCandidate, FormResult
-from nsode_jax.results.result import Candidate, Result
-from nsode_jax.results.system_result import SystemCandidate, SystemResult
-from nsode_jax.search.variants import with_coefficients
-from nsode_jax.selection.form import form_of
+from nsode_jax.results.own_constants import FormResult
+from nsode_jax.results.result import Result
+from nsode_jax.results.system_result import SystemResult
 
 _STANDS_OUT, _LIKELIER = 0.9, 0.5
 _RIVAL = 1 / 3
 """A law with so large a share of the first one's probability is its rival."""
 
-_CONSIDERED, _LEAST = 0.005, 0.0005
+_CONSIDERED = 0.005
 
 
 def certainty_text(result: Result | SystemResult | FormResult) -> str:
@@ -40,7 +34,7 @@ def certainty_text(result: Result | SystemResult | FormResult) -> str:
     probabilities = [candidate.probability for candidate in result.candidates]
     if any(map(math.isnan, probabilities)):
         return ""
-    forms = _by_form(result)
+    forms = by_form(result.candidates)
     first, *others = (sum(probabilities[rank - 1] for rank in ranks) for ranks in forms)
     unfound = max(0.0, 1.0 - sum(probabilities))
     rivals = sum(other >= _RIVAL * first for other in others)
@@ -53,7 +47,10 @@ def certainty_text(result: Result | SystemResult | FormResult) -> str:
         parts.append(f"{probability_text(sum(others))} that {several} is")
     if unfound >= _CONSIDERED:
         parts.append(f"{probability_text(unfound)} that none of those found is")
-    explained = float(np.median(result.best.r2))
+    if isinstance(result, Result):
+        explained = explained_share(result.best, result.trajectories)
+    else:
+        explained = float(np.median(result.best.r2))
     if not explained >= POOR_R2:
         verdict = (
             f"but the best explains only {max(explained, 0.0):.0%} of the variance of the data: "
@@ -72,24 +69,4 @@ def certainty_text(result: Result | SystemResult | FormResult) -> str:
 
 def first_form_probability(result: Result | SystemResult | FormResult) -> float:
     """Of all candidates together that have the form of the first."""
-    return sum(result.candidates[rank - 1].probability for rank in _by_form(result)[0])
-
-
-def _by_form(result: Result | SystemResult | FormResult) -> list[list[int]]:
-    """The ranks of the candidates of each form, from 1 on."""
-    forms: dict[Hashable, list[int]] = {}
-    for rank, candidate in enumerate(result.candidates, start=1):
-        forms.setdefault(_form(candidate), []).append(rank)
-    return list(forms.values())
-
-
-def _form(candidate: Candidate | SystemCandidate | FormCandidate) -> Hashable:
-    """What candidates of one form have in common; those that hardly count have none."""
-    if candidate.probability >= _LEAST:
-        with contextlib.suppress(ExpressionError):
-            if isinstance(candidate, Candidate):
-                return form_of(candidate.expression)
-            if isinstance(candidate, SystemCandidate):
-                general = [with_coefficients(canonicalize(law)) for law in candidate.laws]
-                return tuple((structure(law), law.skeleton.signs) for law in general)
-    return id(candidate)
+    return sum(result.candidates[rank - 1].probability for rank in by_form(result.candidates)[0])

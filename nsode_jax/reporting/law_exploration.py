@@ -20,6 +20,7 @@ from nsode_jax.reporting.exploration import (
 from nsode_jax.reporting.plot import draw_fit, draw_law
 from nsode_jax.reporting.text import candidate_table
 from nsode_jax.results.analysis import residual_text
+from nsode_jax.results.diagnostics import explained_share
 from nsode_jax.results.formatting import r2_text
 from nsode_jax.results.moved import moved_law
 from nsode_jax.results.result import Result
@@ -36,7 +37,8 @@ class LawExploration(Exploration[Result]):
     def law_html(self) -> str:
         best = self._shown.best
         left = residual_text(self._shown)
-        fit = f"R² = {r2_text(best.r2)}; residual (root mean square) {left}.{self._poor(best.r2)}"
+        poor = self._poor(explained_share(best, self.found.trajectories))
+        fit = f"R² = {r2_text(best.r2)}; residual (root mean square) {left}.{poor}"
         fit = fit if math.isfinite(best.residual_rms) else NO_SOLUTION
         return blocks_to_html([law_blocks.formula_block(best), Paragraph(fit)])
 

@@ -90,13 +90,15 @@ def write_report(
     """
     names = _Names(one_line(time_name), one_line(value_name))
     remark = residual_remark(result)
-    pictures = _pictures(result, names, remark)
 
-    def content(files: tuple[str, ...]) -> list[Block]:
+    def draw() -> Sequence[Picture]:
+        return _pictures(result, names, remark)
+
+    def content(pictures: Sequence[Picture], files: tuple[str, ...]) -> list[Block]:
         return _content(result, names, pictures, remark, source, options or {}, JSON in files)
 
     files = {JSON: partial(persistence.save, result)}
-    return write_files(folder, _title(names), pictures, files, content)
+    return write_files(folder, _title(names), files, draw, content)
 
 
 # --- the content -------------------------------------------------------------

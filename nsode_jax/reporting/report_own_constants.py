@@ -72,6 +72,26 @@ def write_report(
     Raises:
       OSError: if they cannot be written.
     """
+    files = {
+        "constants.csv": found.constants().to_csv,
+        "forms.csv": partial(found.table().to_csv, index=False),
+        JSON: partial(own_constants_persistence.save, found),
+    }
+
+    def draw() -> list[Picture]:
+        return _pictures(found, time_name, value_name)
+
+    def content(pictures: Sequence[Picture], files: tuple[str, ...]) -> list[Block]:
+        names = time_name, value_name
+        return _content(found, pictures, *names, source, options or {}, JSON in files)
+
+    number = len(found.labels)
+    several = f", constants of {number} series" if number > 1 else ""
+    title = f"One law of {value_name} over {time_name}{several}"
+    return write_files(folder, title, files, draw, content)
+
+
+def _pictures(found: FormResult, time_name: str, value_name: str) -> list[Picture]:
     number = len(found.labels)
     pictures = [
         Picture(
@@ -93,19 +113,7 @@ def write_report(
                 "where that is possible, or else the median.",
             )
         )
-    files = {
-        "constants.csv": found.constants().to_csv,
-        "forms.csv": partial(found.table().to_csv, index=False),
-        JSON: partial(own_constants_persistence.save, found),
-    }
-
-    def content(files: tuple[str, ...]) -> list[Block]:
-        names = time_name, value_name
-        return _content(found, pictures, *names, source, options or {}, JSON in files)
-
-    several = f", constants of {number} series" if number > 1 else ""
-    title = f"One law of {value_name} over {time_name}{several}"
-    return write_files(folder, title, pictures, files, content)
+    return pictures
 
 
 def _content(

@@ -43,18 +43,20 @@ INTERVALS = (
 def write_files(
     folder: str | Path,
     title: str,
-    pictures: Sequence[Picture],
     files: Mapping[str, Callable[[Path], object]],
-    content: Callable[[tuple[str, ...]], list[Block]],
+    draw: Callable[[], Sequence[Picture]],
+    content: Callable[[Sequence[Picture], tuple[str, ...]], list[Block]],
 ) -> tuple[Path, ...]:
-    """Writes the pictures, other files, and the page in HTML and in Markdown.
+    """Writes files, then pictures, then the page in HTML and in Markdown.
+
+    What was found is safe before anything is drawn.
 
     Args:
       folder: where to; made if it is not there. Files of an earlier report are replaced.
       title: of the page.
-      pictures: that the page holds.
       files: by name, what writes them; those whose formulas are too long are left out.
-      content: of the page, told which files are there.
+      draw: the pictures that the page holds.
+      content: of the page, given the pictures and told which files are there.
 
     Returns:
       The files written, the page in HTML first.
@@ -64,8 +66,6 @@ def write_files(
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    for picture in pictures:
-        (folder / picture.file).write_bytes(picture.png)
     written = []
     for name, write in files.items():
         try:
@@ -73,7 +73,10 @@ def write_files(
             written.append(name)
         except DiscoveryFileError:  # An endless formula; the rest can still be shown.
             (folder / name).unlink(missing_ok=True)
-    blocks = content(tuple(written))
+    pictures = draw()
+    for picture in pictures:
+        (folder / picture.file).write_bytes(picture.png)
+    blocks = content(pictures, tuple(written))
     (folder / MARKDOWN).write_text(to_markdown(title, blocks), encoding="utf-8")
     (folder / HTML).write_text(to_html(title, blocks), encoding="utf-8")
     names = (HTML, MARKDOWN, *(picture.file for picture in pictures), *written)

@@ -84,16 +84,17 @@ def write_report(
     """
     time = one_line(time_name)
     points = find_fixed_points(found)
-    pictures = _pictures(found, points, time)
 
-    def content(files: tuple[str, ...]) -> list[Block]:
+    def draw() -> Sequence[Picture]:
+        return _pictures(found, points, time)
+
+    def content(pictures: Sequence[Picture], files: tuple[str, ...]) -> list[Block]:
         return _content(found, points, pictures, time, source, options or {}, JSON in files)
 
     several = "laws" if len(found.system.observed) > 1 else "law"
     title = f"The {several} of {', '.join(found.system.observed)} over {time}"
-    return write_files(
-        folder, title, pictures, {JSON: partial(system_persistence.save, found)}, content
-    )
+    files = {JSON: partial(system_persistence.save, found)}
+    return write_files(folder, title, files, draw, content)
 
 
 # --- the content -------------------------------------------------------------

@@ -43,6 +43,18 @@ _NORMAL_MAD = 0.6745
 _Observations = Float[np.ndarray, " observations"]
 
 
+class NoiseOfValues(NamedTuple):
+    """How noise varies with the values.
+
+    Attributes:
+      sizes: relative standard deviations, the mean of 1 / square being 1, shape [observations].
+      power: of the values as which they grow: 1/2 as those of counts, or 1.
+    """
+
+    sizes: _Observations
+    power: float
+
+
 class Outlier(NamedTuple):
     """A point that the law, fitted to the others, does not explain.
 
@@ -140,24 +152,24 @@ def growing_noise(
     return None if np.mean(alike(_without(drawn, fitted)) < alike(left)) > RANDOM else noise
 
 
-def likeliest_noise(solution: _Observations, linear: Linearized) -> _Observations | None:
+def likeliest_noise(solution: _Observations, linear: Linearized) -> NoiseOfValues | None:
     """How the noise of values that span decades varies with them.
 
     Nobody measures a thousand and a billion to the same last unit, so that constant noise is
-    but one of the possibilities here: the likeliest is taken, by residuals from which what
-    constants can change is removed as such noise weights it.
+    but one of the possibilities here, beside that of counts and of shares of the values, above
+    any level: the likeliest is taken, by residuals from which what constants can change is
+    removed as such noise weights it.
 
     Args:
       solution: what the law says, in any units, shape [observations].
       linear: its fit, all observations weighted alike.
 
     Returns:
-      Relative standard deviations, the mean of 1 / square being 1, shape [observations].
       None where constant noise is the likeliest.
     """
+    above = np.hypot(solution, levels(solution)[:, None])  # [levels, observations]
     profiles = [
-        np.ones(solution.size),
-        *map(_normalized, np.hypot(solution, levels(solution)[:, None])),
+        NoiseOfValues(_normalized(sizes), power) for power in POWERS for sizes in above**power
     ]
 
     def log_likelihood(noise: _Observations) -> float:
@@ -168,8 +180,9 @@ def likeliest_noise(solution: _Observations, linear: Linearized) -> _Observation
             np.log(noise).sum()
         )
 
-    best = max(range(len(profiles)), key=lambda i: log_likelihood(profiles[i]))
-    return profiles[best] if best else None
+    best = max(profiles, key=lambda profile: log_likelihood(profile.sizes), default=None)
+    constant = log_likelihood(np.ones(solution.size))
+    return best if best is not None and log_likelihood(best.sizes) > constant else None
 
 
 def huber_noise(linear: Linearized, sigma: float | None = None) -> _Observations:

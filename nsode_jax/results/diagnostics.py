@@ -15,6 +15,7 @@ from nsode_jax.fitting.trajectory_fitting import linearized
 from nsode_jax.observed.dataset import Dataset
 from nsode_jax.residuals.beginning import odd_beginning
 from nsode_jax.residuals.goodness import constants_differ, lack_of_fit
+from nsode_jax.results.by_form import by_form
 from nsode_jax.results.formatting import probability_text, time_text
 from nsode_jax.results.result import Candidate
 
@@ -55,14 +56,29 @@ def diagnose(
     of_data += _own_constants(data, linear)
     if best.converged and begin_alike and not lag_known:
         of_data += _lag(linear, times)
-    if best.r2 < POOR_R2:
-        return (*of_data, poor_fit(best.r2, "law", "law dy/dt = f(y)"))
+    if (explained := explained_share(best, trajectories)) < POOR_R2:
+        return (*of_data, poor_fit(explained, "law", "law dy/dt = f(y)"))
     return (
         *of_data,
         *_rivals(candidates, trajectories),
         *_vague_constants(best),
         *_prediction(best, data),
     )
+
+
+def explained_share(best: Candidate, trajectories: Sequence[Trajectory]) -> float:
+    """Share of the variance of the data that a law explains; -inf without a solution.
+
+    As the values count or all alike, whichever is more: where the small ones are mostly noise
+    and count as much as the large ones, a law may well explain these.
+    """
+    if best.r2 >= POOR_R2 or not math.isfinite(best.r2):
+        return best.r2
+    left = [one.y - best.solution(one.t, i) for i, one in enumerate(trajectories)]
+    about = [one.y - one.y.mean() for one in trajectories]
+    squares = [float(np.sum(np.concatenate(parts) ** 2)) for parts in (left, about)]
+    alike = 1 - squares[0] / squares[1]
+    return max(best.r2, alike) if math.isfinite(alike) else best.r2
 
 
 def poor_fit(r2: float, what: str, kind: str) -> str:
@@ -167,8 +183,10 @@ def _lag(linear: Linearized | None, times: np.ndarray) -> tuple[str, ...]:
 
 
 def _rivals(candidates: Sequence[Candidate], trajectories: Sequence[Trajectory]) -> tuple[str, ...]:
-    """A word if other laws are nearly as good, and whether they differ where it matters."""
-    rivals = [c for c in candidates[1:] if c.probability > LIKELY and math.isfinite(c.r2)]
+    """A word if other forms are nearly as good, and whether they differ where it matters."""
+    first, *others = ([candidates[rank - 1] for rank in ranks] for ranks in by_form(candidates))
+    rivals = [form[0] for form in others if sum(c.probability for c in form) > LIKELY]
+    rivals = [law for law in rivals if math.isfinite(law.r2)]
     if not rivals:
         return ()
     best, data = candidates[0], Dataset(tuple(trajectories))
@@ -179,10 +197,10 @@ def _rivals(candidates: Sequence[Candidate], trajectories: Sequence[Trajectory])
         float(np.nanmax(np.abs(data.telling(rival.expression.evaluate(inside) - f, inside)))) / size
         for rival in rivals[:5]
     )
-    count = "1 other law explains" if len(rivals) == 1 else f"{len(rivals)} other laws explain"
+    count = "1 other form explains" if len(rivals) == 1 else f"{len(rivals)} other forms explain"
     return (
         f"{count} the data about as well: the form of the law is not certain "
-        f"(probability of the best {best.probability:.0%}). "
+        f"(probability of the first {sum(c.probability for c in first):.0%}). "
         + (
             f"Where there are data they hardly differ (by {difference:.0%} of the largest rate); "
             "beyond, they may."

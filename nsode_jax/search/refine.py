@@ -126,7 +126,13 @@ def _without_negligible(data: Dataset, form: Regression, fit: Fit) -> Fit:
         return fit
     shown = max(residual_floor(data, form), _UNNOTICED * relative_residual(fit, data, form))
     law = without_negligible(fit.expression, form.nodes, shown)
-    return fit if law == fit.expression else dataclasses.replace(fit, expression=law)
+    if law == fit.expression:
+        return fit
+    # A term that is nothing at the nodes may be a wall just beyond them, which solutions meet.
+    shorter = fit_trajectories(data, law, fit.y0s, fit.origin, NO_FIT)
+    if not shorter.residual_rms <= max((1 + _UNNOTICED) * fit.residual_rms, shown * data.spread):
+        return fit
+    return dataclasses.replace(shorter, converged=fit.converged)
 
 
 def fit_asked_for(data: Dataset, form: Regression, starts: Sequence[Proposal]) -> Fit:

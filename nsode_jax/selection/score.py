@@ -44,8 +44,10 @@ adds.
 
 Constants and the form are those of the law in arbitrary units (`in_arbitrary_units`).
 In noise 16.4 - y is hardly worse than 16.1 - 0.97*y, but that the factor should be 1 in
-the units at hand would be a miracle, not simplicity. Only j counts numbers as they
-stand, those that are not plain (`is_plain`): a round number is told in fewer words.
+the units at hand would be a miracle, not simplicity. Only where residuals are no more than
+systematic does j count numbers as they stand, those that are not plain (`is_plain`): a round
+number is told in fewer words, and to meet it by chance takes digits. In noise it counts every
+constant, whatever its value, as one that is 1 within its error has an error nevertheless.
 """
 
 from __future__ import annotations
@@ -70,7 +72,7 @@ from nsode_jax.selection.belief import log_prior, written_log_prior
 from nsode_jax.selection.complexity import fitted_exponents, in_arbitrary_units, tangents
 
 NUMBER_COST = 2.0
-"""Score of a constant that is no plain number."""
+"""Score of a constant: in noise of any, in data without noise of one that is no plain number."""
 
 RELATIVE_FLOOR = 1e-5
 """Residuals below this share of the data's spread count as equally small."""
@@ -84,17 +86,6 @@ _EFFECTIVE_SAMPLE_SIZE = 10
 EDGE_COST = 9.0
 """Score of a law that ends, or has a pole, just beyond the data. Few real laws do, but
 the square root or the reciprocal of a shifted y bends to fit much."""
-
-
-UNSEEN = 0.2
-"""How probable it is that the right law is not among those that were found in noise. It makes
-stated probabilities right for simulated laws (`evaluation.calibration`)."""
-
-UNSEEN_CONTRADICTED = 0.5
-"""The same where the data contradict even the best laws: what they leave is alike from one
-observation to the next, or more than known errors account for. Either something is wrong with
-the errors, or none of these laws is right: one is as likely as the other. Of 288 simulated
-problems with independent noise none came to that, whether the right law was found or not."""
 
 DECIDING = 5
 """So many laws, the best, tell how independent the observations are."""
@@ -184,8 +175,25 @@ def evidence(
     return laplace(relative_rms, determined, count, series, floor, form.sigma) + (
         sum(math.log(abs(exponent)) ** 2 for exponent in fitted_exponents(expression))
         + cancellation(expression, form)
-        + NUMBER_COST * sum(not is_plain(c) for c in expression.constants)
+        + NUMBER_COST * counted_numbers(expression, relative_rms)
     )
+
+
+def counted_numbers(expression: Expression, relative_rms: float) -> float:
+    """How many numbers of a law count: in noise all, without it those that are not plain.
+
+    Args:
+      expression: the law.
+      relative_rms: residual divided by the standard deviation of the data.
+    """
+    written = sum(not is_plain(c) for c in expression.constants)
+    _, constants = in_arbitrary_units(expression)
+    return written + noisy_share(relative_rms) * max(constants - written, 0)
+
+
+def noisy_share(relative_rms: float) -> float:
+    """As what share of it noise a residual counts: 0 far below what is systematic, 1 beyond."""
+    return relative_rms**2 / (relative_rms**2 + SYSTEMATIC**2)
 
 
 def laplace(
@@ -372,29 +380,3 @@ def _edge_cost(expression: Expression, nearby: Float[np.ndarray, " values"]) -> 
     flips = np.flatnonzero(np.sign(rates[1:]) != np.sign(rates[:-1]))
     smaller = np.minimum(np.abs(rates[1:]), np.abs(rates[:-1]))[flips]
     return EDGE_COST if (smaller > np.median(np.abs(rates))).any() else 0.0
-
-
-def posterior_probabilities(values: Sequence[float], unseen: float = 0.0) -> list[float]:
-    """Posterior probability of each law: it falls as exp(-score / 2).
-
-    Args:
-      values: scores, at least one of them finite.
-      unseen: probability that the right law is none of them.
-    """
-    least = min(values)
-    shares = [math.exp(-(value - least) / 2) for value in values]
-    return [(1 - unseen) * share / sum(shares) for share in shares]
-
-
-def unseen_probability(relative_rms: float, contradicted: bool = False) -> float:
-    """Probability that the right law was not found, from the residual of the best that was.
-
-    A law that explains all but what is systematic at most is hardly ever a wrong one.
-
-    Args:
-      relative_rms: residual divided by the standard deviation of the data.
-      contradicted: whether the data contradict the best laws.
-    """
-    square = relative_rms**2
-    most = UNSEEN_CONTRADICTED if contradicted else UNSEEN
-    return most * square / (square + SYSTEMATIC**2)

@@ -24,13 +24,8 @@ from nsode_jax.fitting.system_problem import Tie
 from nsode_jax.observed.observations import Observations
 from nsode_jax.observed.regression import Regression
 from nsode_jax.selection.named_systems import named_system, system_cost
-from nsode_jax.selection.score import (
-    NUMBER_COST,
-    SYSTEMATIC,
-    UNSEEN_CONTRADICTED,
-    misfit,
-    share_of,
-)
+from nsode_jax.selection.probabilities import UNSEEN_CONTRADICTED
+from nsode_jax.selection.score import NUMBER_COST, SYSTEMATIC, misfit, share_of
 from nsode_jax.selection.term_prior import TermPrior, coefficients_cost, term_cost
 
 FLOOR = 1e-4

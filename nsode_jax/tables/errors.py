@@ -119,5 +119,6 @@ def _require_fitting(sheet: Sheet, column: int, errors: Numbers, y: Numbers) -> 
         raise TrajectoryError(
             f"Errors of measurement are standard deviations, which must be positive and finite; "
             f"{sheet.place(int(rows[0]))} of column {sheet.label(column)} has "
-            f"{sheet.cell(int(rows[0]), column)!r}. Leave the cell empty to leave the row out."
+            f"{sheet.cell(int(rows[0]), column)!r}. Leave the cell empty to leave the row out; a "
+            "count of 0 has an error of about 1."
         )
