@@ -175,19 +175,13 @@ def evidence(
     return laplace(relative_rms, determined, count, series, floor, form.sigma) + (
         sum(math.log(abs(exponent)) ** 2 for exponent in fitted_exponents(expression))
         + cancellation(expression, form)
-        + NUMBER_COST * counted_numbers(expression, relative_rms)
+        + NUMBER_COST * _counted_numbers(expression, len(determined), relative_rms)
     )
 
 
-def counted_numbers(expression: Expression, relative_rms: float) -> float:
-    """How many numbers of a law count: in noise all, without it those that are not plain.
-
-    Args:
-      expression: the law.
-      relative_rms: residual divided by the standard deviation of the data.
-    """
+def _counted_numbers(expression: Expression, constants: int, relative_rms: float) -> float:
+    """How many of a law's numbers count: in noise all constants, without it what is not plain."""
     written = sum(not is_plain(c) for c in expression.constants)
-    _, constants = in_arbitrary_units(expression)
     return written + noisy_share(relative_rms) * max(constants - written, 0)
 
 
