@@ -26,7 +26,7 @@ from nsode_jax.observed.dataset import Dataset
 from nsode_jax.observed.scaling import working_units
 from nsode_jax.selection.complexity import fitted_exponents
 from nsode_jax.selection.prior import Prior
-from nsode_jax.selection.score import EDGE_COST, NUMBER_COST, cancellation, laplace
+from nsode_jax.selection.score import EDGE_COST, NUMBER_COST, cancellation, counted_numbers, laplace
 
 POOLS = read(
     Path(__file__).parent.parent / "docs" / "evaluation" / "calibration" / "pools.jsonl.gz"
@@ -76,7 +76,7 @@ def test_stored_scores_are_those_of_today():
             value = laplace(candidate["rms"], information, count, 1, pool["floor"])
             value += sum(math.log(abs(e)) ** 2 for e in fitted_exponents(law))
             value += cancellation(law, form)
-            value += NUMBER_COST * candidate["numbers"] - 2 * log_prior
+            value += NUMBER_COST * counted_numbers(law, candidate["rms"]) - 2 * log_prior
             gap = candidate["score"] - value
             compared += 1
             if gap < -0.5:  # It took the place, and the score, of one like it.

@@ -175,14 +175,26 @@ def evidence(
     return laplace(relative_rms, determined, count, series, floor, form.sigma) + (
         sum(math.log(abs(exponent)) ** 2 for exponent in fitted_exponents(expression))
         + cancellation(expression, form)
-        + NUMBER_COST * _counted_numbers(expression, len(determined), relative_rms)
+        + NUMBER_COST * counted_numbers(expression, relative_rms)
     )
 
 
-def _counted_numbers(expression: Expression, constants: int, relative_rms: float) -> float:
-    """How many of a law's numbers count: in noise all constants, without it what is not plain."""
-    written = sum(not is_plain(c) for c in expression.constants)
+def counted_numbers(expression: Expression, relative_rms: float) -> float:
+    """How many numbers of a law count: in noise all constants, without it what is not plain.
+
+    Args:
+      expression: the law.
+      relative_rms: residual divided by the standard deviation of the data.
+    """
+    written, constants = _numbers(expression)
     return written + noisy_share(relative_rms) * max(constants - written, 0)
+
+
+@functools.lru_cache(maxsize=20_000)
+def _numbers(expression: Expression) -> tuple[int, int]:
+    """How many are written that are not plain, and how many constants there are in any units."""
+    written = sum(not is_plain(c) for c in expression.constants)
+    return written, in_arbitrary_units(expression)[1]
 
 
 def noisy_share(relative_rms: float) -> float:
