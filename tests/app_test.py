@@ -338,7 +338,9 @@ def test_many_series_have_laws_of_their_own(browser, tmp_path):
     browser.tick("a law of its own for each series")
     browser.press("fast")
     browser.press("Find the law")
-    browser.see(".each", "Laws for 2 of 3 series", "logistic growth", "Only 5 usable points")
+    browser.see(
+        ".each", "Laws to be believed for 2 of 3 series", "logistic growth", "Only 5 usable points"
+    )
     browser.caption("The data and the solution of candidate 1")
     browser.see(".details", "carrying capacity")
     browser.shot("each")

@@ -53,7 +53,8 @@ def test_what_is_done_is_not_done_again(tmp_path, monkeypatch):
         series, tmp_path, processes=1, progress=lambda _, share=0.0: shares.append(share), **OPTIONS
     )
     assert asked == ["b"] and result_file(tmp_path, "a").stat().st_mtime_ns == before
-    assert (table["error"] == "").all() and shares == [0.5, 1.0]
+    # The first is of the line that says what is done already.
+    assert (table["error"] == "").all() and shares == [0.0, 0.5, 1.0]
 
 
 def test_several_processes_find_the_same(tmp_path):
@@ -91,8 +92,12 @@ def test_what_cannot_be_used_is_refused(series, message, tmp_path):
 
 def test_other_options_need_another_folder(tmp_path):
     discover_each({"a": decay(0.4)}, tmp_path, processes=1, **OPTIONS)
-    with pytest.raises(EachError, match="results of other options"):
+    with pytest.raises(EachError, match=r"results of other options \(seed differs\)"):
         discover_each({"a": decay(0.4)}, tmp_path, processes=1, **{**OPTIONS, "seed": 1})
+    result_file(tmp_path, "a").unlink()
+    other = OPTIONS | {"seed": 1}
+    table = discover_each({"a": decay(0.4)}, tmp_path, processes=1, **other)  # Nothing is lost.
+    assert table.loc["a", "error"] == ""
 
 
 def test_what_has_changed_is_done_anew(tmp_path, monkeypatch):
@@ -136,7 +141,12 @@ parameters = { k = ["outflow", "+", "1/time", 1.0] }
 @pytest.mark.parametrize("changed", ["candidates", "named_laws", "weights", "sigma"])
 def test_other_options_are_noticed(tmp_path, monkeypatch, changed):
     """Also where only what an option stands for has changed, such as a file."""
-    monkeypatch.setattr(module, "_discover_one", lambda task, **_: (task[0], "no"))
+
+    def save(task, folder, **_):
+        result_file(folder, task[0]).write_text("{}")
+        return task[0], ""
+
+    monkeypatch.setattr(module, "_discover_one", save)
     laws, weights = tmp_path / "laws.toml", tmp_path / "weights"
     weights.mkdir()
     laws.write_text(LAWS)
@@ -153,7 +163,7 @@ def test_other_options_are_noticed(tmp_path, monkeypatch, changed):
     if changed == "weights":
         (weights / "model.json").write_text('{"sha256": "2"}')
     others = {"candidates": {"candidates": ("-2*y",)}, "sigma": {"sigma": 0.2}}
-    with pytest.raises(EachError, match="results of other options"):
+    with pytest.raises(EachError, match=rf"results of other options \({changed} differs\)"):
         run(**others.get(changed, {}))
 
 

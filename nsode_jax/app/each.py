@@ -12,7 +12,9 @@ from nsode_jax.app.choices import Choices
 from nsode_jax.app.law import LawCards
 from nsode_jax.app.preview import explore, laws_csv
 from nsode_jax.app.search import Task
+from nsode_jax.reporting.certainty import first_form_probability
 from nsode_jax.reporting.discovery import Discovery
+from nsode_jax.reporting.tables import is_believable
 from nsode_jax.results.formatting import probability_text, r2_text
 from nsode_jax.system.extras import extra
 from nsode_jax.tables.units import unit_of
@@ -43,8 +45,9 @@ class EachCards:
         self._labels = list(found)
         self._stem = PurePath(task.options.file).stem
         with_law = [n for n, one in enumerate(found.values()) if not isinstance(one, str)]
+        believed = sum(not isinstance(one, str) and is_believable(one) for one in found.values())
         with ui.card().classes("w-full each"):
-            number = f"Laws for {len(with_law)} of {len(found)} series"
+            number = f"Laws to be believed for {believed} of {len(found)} series"
             ui.label(f"{number}; choose one" if with_law else number).classes("font-semibold")
             rows = [self._row(label) for label in self._labels]
             self._table = Choices(_HEADER, rows, self._choose, words=("series", "this is"))
@@ -60,7 +63,7 @@ class EachCards:
         best, (time, value) = one.best, self._names
         name = best.named(unit_of(value), unit_of(time, is_time=True))
         called = str(name) if name else ""
-        fit = probability_text(best.probability), r2_text(best.r2)
+        fit = probability_text(first_form_probability(one)), r2_text(best.r2)
         return label, *fit, called, best.rounded().infix
 
     async def _choose(self, place: int) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nsode_jax.console import scalar
 from nsode_jax.console.arguments import InputError, of_systems, refuse, require_one_quantity
@@ -24,9 +25,18 @@ from nsode_jax.system.files import in_words, require_folder
 from nsode_jax.tables.table import Measurements
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from nsode_jax.discovery.each_folder import Given
     from nsode_jax.reporting.discovery import Discovery
 
 _SHOWN = 5
+
+_OPTIONS = {"candidates": "try"}
+"""What options of `discover` are called here, where it is another name."""
+
+_NUMBERS, _END = re.compile(r"\d[\d.]*(?:e[-+]?\d+)?(?<!\.)"), re.compile(r"[:;] |\. |\.$")
+"""What differs from one note to the next of its kind, and where its first part ends."""
 
 chosen = scalar.chosen
 
@@ -44,27 +54,66 @@ def run(options: argparse.Namespace) -> int:
     announce(read)
     progress = Progress(sys.stderr)
     progress("loading")
-    from nsode_jax.discovery.each import TABLE, discover_each
+    from nsode_jax.discovery.each import discover_each
+    from nsode_jax.discovery.each_folder import TABLE, OtherOptions
 
     try:
         table = discover_each(
             _series(read), options.out, processes=options.processes, progress=progress,
             **options_of(options),
         )  # fmt: skip
+    except OtherOptions as error:
+        names = [_OPTIONS.get(name, name.replace("_", "-")) for name in error.names]
+        raise InputError(str(OtherOptions(error.folder, [f"--{name}" for name in names]))) from None
     except (ValueError, OSError) as error:
         raise InputError(in_words(error)) from error
     finally:
         progress.end_line()
-    found = table[table["error"] == ""]
-    print(f"\nlaws for {len(found)} of {len(table)} series")
-    kinds = Counter(name or "(no name)" for name in found["name"])
-    for kind, number in kinds.most_common(options.candidates):
-        print(f"{number:6d}  {kind}")
-    failed = [pair for pair in zip(table.index, table["error"].tolist()) if pair[1]]
-    for label, error in failed[:_SHOWN]:
-        print(remark("note", f"{label}: {error}"))
+    print("\n".join(["", *_summary(table, options.candidates)]))
     print(f"table: {Path(options.out) / TABLE}")
-    return 0 if len(found) else 1
+    return 0 if "" in table["error"].tolist() else 1
+
+
+def _summary(table: pd.DataFrame, rows: int) -> list[str]:
+    """The laws that were found, of how many series each; then what is to be said of the others.
+
+    Args:
+      table: as `discover_each` gives it.
+      rows: most kinds of laws.
+    """
+    from nsode_jax.reporting.tables import BETWEEN_NOTES
+
+    series = {str(one["series"]): one for one in table.reset_index().to_dict("records")}
+    failed = {label: one["error"] for label, one in series.items() if one["error"]}
+    done = {label: one for label, one in series.items() if label not in failed}
+    believed = [one for one in done.values() if one["believable"]]
+    doubtful = [label for label, one in done.items() if not one["believable"]]
+    kinds = Counter(one["name"] or "(no name)" for one in believed)
+    lines = [
+        f"laws for {len(believed)} of {len(table)} series",
+        *_counted(kinds.most_common(rows)),
+    ]
+    if doubtful:
+        shown = ", ".join(doubtful[:_SHOWN]) + (", ..." if len(doubtful) > _SHOWN else "")
+        lines.append(
+            remark("not to be believed", f"the best laws of {len(doubtful)} series: {shown}")
+        )
+    told = [note for one in done.values() for note in one["notes"].split(BETWEEN_NOTES) if note]
+    if notes := Counter(map(_kind, told)).most_common(_SHOWN):
+        lines += ["series with notes (column notes of the table):", *_counted(notes)]
+    lines += [remark("note", f"{label}: {failed[label]}") for label in list(failed)[:_SHOWN]]
+    if (more := len(failed) - _SHOWN) > 0:
+        lines.append(remark("note", f"{more} more failed (column error of the table)"))
+    return lines
+
+
+def _counted(pairs: Iterable[tuple[str, int]]) -> list[str]:
+    return [f"{number:6d}  {what}" for what, number in pairs]
+
+
+def _kind(note: str) -> str:
+    """The beginning of a note, with # for its numbers."""
+    return _NUMBERS.sub("#", _END.split(note, maxsplit=1)[0])
 
 
 def read_input(options: argparse.Namespace) -> Measurements:
@@ -79,7 +128,7 @@ def read_input(options: argparse.Namespace) -> Measurements:
     )
     require_one_quantity(options, "--each")
     require_laws(options)
-    read = read_several(options, "--each")
+    read = read_several(options, "--each", each=True)
     require_in_y("--try", options.laws, read)
     return read
 
@@ -95,9 +144,12 @@ def find(
     )
 
 
-def _series(read: Measurements) -> dict[str, tuple[Any, ...]]:
-    """As `discover_each` takes them."""
-    return {
-        label: (*as_measured(one), one.errors, limits if limits.t.size else None)
+def _series(read: Measurements) -> dict[str, Given]:
+    """As `discover_each` takes them, in the order of the file."""
+    series: list[tuple[str, Given]] = [
+        (label, (*as_measured(one), one.errors, limits if limits.t.size else None))
         for label, one, limits in zip(read.labels, read.trajectories, read.limits, strict=True)
-    }
+    ]
+    for place, label, reason in read.refused:
+        series.insert(place, (label, reason))
+    return dict(series)

@@ -113,18 +113,19 @@ def require_in_y(option: str, formulas: Sequence[str], read: Measurements) -> No
             )
 
 
-def read_several(options: argparse.Namespace, asked: str) -> Measurements:
+def read_several(options: argparse.Namespace, asked: str, each: bool = False) -> Measurements:
     """The series of the file, which must be several.
 
     Args:
       options: of the command.
       asked: the option that takes several series.
+      each: whether each is used by itself, so that some may be refused.
 
     Raises:
       InputError, TrajectoryError: if there is only one, or the file cannot be used.
     """
-    read = read_series(options)
-    if len(read.trajectories) < 2:
+    read = read_series(options, each=each)
+    if len(read.trajectories) + len(read.refused) < 2:
         raise InputError(
             f"{asked} takes several series: name the column that tells them apart (--series), or "
             "take each column of values for one (--replicates)"
@@ -132,12 +133,14 @@ def read_several(options: argparse.Namespace, asked: str) -> Measurements:
     return read
 
 
-def read_series(options: argparse.Namespace, fewest: int = MIN_POINTS) -> Measurements:
-    """The series of the file, with so many points in all at least."""
+def read_series(
+    options: argparse.Namespace, fewest: int = MIN_POINTS, each: bool = False
+) -> Measurements:
+    """The series of the file, with so many points in all, or if asked in each, at least."""
     start, end = getattr(options, "from"), options.to
     reading = ("time", "value", "series", "replicates", "decimal", "thousands", "dates", "sigma")
     chosen = {name: getattr(options, name) for name in reading}
-    return read_measurements(options.file, **chosen, start=start, end=end, fewest=fewest)
+    return read_measurements(options.file, **chosen, start=start, end=end, fewest=fewest, each=each)
 
 
 def announce(read: Measurements) -> None:

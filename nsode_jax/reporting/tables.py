@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from nsode_jax.reporting.certainty import first_form_probability
+from nsode_jax.results.diagnostics import POOR_R2, explained_share
 from nsode_jax.results.result import Candidate, Result
 from nsode_jax.results.system_result import SystemCandidate, SystemResult
 
@@ -28,6 +30,16 @@ _FIELDS = (
 
 _SYSTEM_FIELDS = ("complexity", "r2", "probability", "score", "converged", "segments", "asked_for")
 
+
+BETWEEN_NOTES = " | "
+"""Between the notes on a series in the table of laws."""
+
+_LAW_COLUMNS = ("formula", "name", "parameters", "r2", "residual_rms", "probability",
+                "form_probability", "believable", "y0", "notes", "error")  # fmt: skip
+
+_NO_LAW_LIKELY = 0.75
+"""Probability of no law that was found, between that of data that contradict all of them (0.5)
+and that of a series that no law dy/dt = f(y) can explain (`turning.NO_LAW`, 0.95)."""
 
 _YOURS = "  (yours)"
 
@@ -101,8 +113,9 @@ def laws_table(found: Iterable[tuple[str, Result | str]]) -> pd.DataFrame:
       found: label, and what was found or in a line what went wrong.
 
     Returns:
-      A row per series: its law, the law's name and customary parameters, R2, residual,
-      probability and first value, or the error.
+      A row per series: its law, the law's name and customary parameters, R2, residual, its
+      probability and that of all candidates of its form, whether it is `believable`
+      (`is_believable`), first value and notes, " | " between them; or the error.
     """
     import pandas as pd  # Slow to import.
 
@@ -110,12 +123,23 @@ def laws_table(found: Iterable[tuple[str, Result | str]]) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for label, one in found:
         labels.append(label)
-        rows.append({"error": one} if isinstance(one, str) else _law(one.best))
-    first = ["formula", "name", "parameters", "r2", "residual_rms", "probability", "y0", "error"]
-    return pd.DataFrame(rows, index=pd.Index(labels, name="series")).reindex(columns=first)
+        rows.append({"error": one} if isinstance(one, str) else _law(one))
+    index = pd.Index(labels, name="series")
+    return pd.DataFrame(rows, index=index).reindex(columns=list(_LAW_COLUMNS))
 
 
-def _law(best: Candidate) -> dict[str, Any]:
+def is_believable(result: Result) -> bool:
+    """Whether a law was found that may be right.
+
+    The best must explain the data, and they must not be such as no law dy/dt = f(y) explains.
+    """
+    unfound = 1.0 - sum(candidate.probability for candidate in result.candidates)
+    explained = explained_share(result.best, result.trajectories)
+    return explained >= POOR_R2 and not unfound > _NO_LAW_LIKELY
+
+
+def _law(result: Result) -> dict[str, Any]:
+    best = result.best
     name = best.name
     return {
         "formula": best.rounded().infix,
@@ -124,6 +148,9 @@ def _law(best: Candidate) -> dict[str, Any]:
         "r2": best.r2,
         "residual_rms": best.residual_rms,
         "probability": best.probability,
+        "form_probability": first_form_probability(result),
+        "believable": is_believable(result),
         "y0": best.y0,
+        "notes": BETWEEN_NOTES.join(result.notes),
         "error": "",
     }

@@ -15,7 +15,7 @@ from nsode_jax.tables.names import (
     is_summary,
     listed,
 )
-from nsode_jax.tables.numbers import not_numbers
+from nsode_jax.tables.numbers import not_numbers, words_in
 from nsode_jax.tables.sheet import Sheet
 from nsode_jax.tables.time_column import choose_time, counts_rows
 
@@ -45,6 +45,7 @@ def choose_columns(
     series: str | None = None,
     replicates: bool = False,
     taken: Sequence[int] = (),
+    each: bool = False,
 ) -> Choice:
     """The columns that the user names, or that the table's shape suggests.
 
@@ -54,6 +55,8 @@ def choose_columns(
         may be several, in a list or with commas between them; None: all columns of numbers.
       replicates: whether each column of values is a series.
       taken: columns that hold something else.
+      each: whether columns of values may be empty, as those of a well that was not used: they
+        are series that cannot be used then.
 
     Raises:
       TrajectoryError: if there are no such columns.
@@ -74,8 +77,9 @@ def choose_columns(
     kinds = [sheet.kind(column) for column in sheet.frame.columns]
     if chosen_time is not None and kinds[chosen_time] == "text":
         raise not_numbers(sheet, chosen_time, "numbers or dates")
+    empty = _empty(sheet, kinds) if replicates and each else []
     for column in chosen:
-        if kinds[column] != "number":
+        if kinds[column] != "number" and column not in empty:
             raise not_numbers(sheet, column)
     others = (*hidden, *taken)
     usable = [c for c, kind in enumerate(kinds) if kind != "text" and c not in others]
@@ -98,7 +102,7 @@ def choose_columns(
     if not chosen:
         likely, remarks = _likely_values(sheet, numbers, replicates)
         after = [column for column in likely if time is None and column > chosen_time]
-        chosen = likely if replicates else (after or likely)[:1]
+        chosen = sorted({*likely, *empty} - {*others}) if replicates else (after or likely)[:1]
         notes += remarks if replicates else []
         if not replicates and (len(usable) > 2 or sum(map(bool, sheet.names)) > 2 + len(taken)):
             notes.append(
@@ -144,6 +148,12 @@ def choose_together(
             f"laws, one or several, such as --value {sheet.option(*choice.likely[:MOST_STATES])}."
         )
     return replace(choice, values=(*choice.values, *forced))
+
+
+def _empty(sheet: Sheet, kinds: Sequence[str]) -> list[int]:
+    """Columns with a name and without any number."""
+    others = [c for c, kind in enumerate(kinds) if kind == "number" or not sheet.names[c]]
+    return [c for c in sheet.frame.columns if c not in others and not words_in(sheet, c)]
 
 
 def _several(sheet: Sheet, columns: list[int]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from nsode_jax.dynamics.vectors import TrajectoryError
 from nsode_jax.tables.columns import find_column
@@ -72,7 +72,7 @@ def read_errors(
       convention: marks in the numbers.
 
     Raises:
-      TrajectoryError: if they do not belong to the values, or are not positive.
+      TrajectoryError: if they do not belong to the values, or a number is not positive.
     """
     if sigma is None:
         return [None] * len(values)
@@ -92,7 +92,7 @@ def read_errors(
     if len(read) == 1:
         columns, read = list(columns) * len(values), read * len(values)
     for column, errors, y in zip(columns, read, values, strict=True):
-        _require_fitting(sheet, column, errors, y)
+        _require_unit(sheet, column, errors, y)
     return [Errors(*pair, pair[1].values) for pair in zip(columns, read, strict=True)]
 
 
@@ -106,19 +106,35 @@ def _number(sheet: Sheet, sigma: str | float) -> float | None:
         return None
 
 
-def _require_fitting(sheet: Sheet, column: int, errors: Numbers, y: Numbers) -> None:
-    """Refuses other units than those of the values, and what is no standard deviation."""
-    if errors.unit and errors.unit != y.unit:
-        raise TrajectoryError(
-            f"The errors in column {sheet.label(column)} have the unit {errors.unit!r}; they must "
-            "be standard deviations in the unit of the values."
-        )
+def require_deviations(
+    sheet: Sheet, column: int, errors: Numbers, measured: Bool[np.ndarray, " row"]
+) -> None:
+    """Refuses what is no standard deviation in rows with a value.
+
+    Args:
+      sheet: the table.
+      column: of the errors.
+      errors: its numbers.
+      measured: the rows of the series that have a value.
+
+    Raises:
+      TrajectoryError: naming the first cell.
+    """
     wrong = (errors.values <= 0) | np.isinf(errors.values) | errors.below | errors.above
-    rows = np.flatnonzero(wrong & np.isfinite(y.values))
+    rows = np.flatnonzero(wrong & measured)
     if rows.size:
         raise TrajectoryError(
             f"Errors of measurement are standard deviations, which must be positive and finite; "
             f"{sheet.place(int(rows[0]))} of column {sheet.label(column)} has "
             f"{sheet.cell(int(rows[0]), column)!r}. Leave the cell empty to leave the row out; a "
             "count of 0 has an error of about 1."
+        )
+
+
+def _require_unit(sheet: Sheet, column: int, errors: Numbers, y: Numbers) -> None:
+    """Refuses another unit than that of the values."""
+    if errors.unit and errors.unit != y.unit:
+        raise TrajectoryError(
+            f"The errors in column {sheet.label(column)} have the unit {errors.unit!r}; they must "
+            "be standard deviations in the unit of the values."
         )

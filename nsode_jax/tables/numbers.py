@@ -193,9 +193,7 @@ def _is_zero(number: str | None) -> bool:
 
 def not_numbers(sheet: Sheet, column: int, what: str = "numbers") -> TrajectoryError:
     """Why a column is none of numbers: the first cell that is not, and what would help."""
-    text = sheet.text(column)
-    kinds = [kind_of(cell) for cell in text]
-    wrong = [i for i, kind in enumerate(kinds) if kind not in ("number", "dressed", "missing")]
+    wrong = words_in(sheet, column)
     head = f"Column {sheet.label(column)} does not hold {what}"
     if not wrong:
         return TrajectoryError(f"{head}: it is empty.")
@@ -208,3 +206,9 @@ def not_numbers(sheet: Sheet, column: int, what: str = "numbers") -> TrajectoryE
         f"({count(len(wrong), 'such cell')}); choose another column by --time or --value, or "
         f"write these cells as {wanted} and NA where a value is missing.{hint}"
     )
+
+
+def words_in(sheet: Sheet, column: int) -> list[int]:
+    """The rows of a column whose cells are neither numbers nor marks of missing ones."""
+    kinds = [kind_of(cell) for cell in sheet.text(column)]
+    return [i for i, kind in enumerate(kinds) if kind not in ("number", "dressed", "missing")]

@@ -1,10 +1,11 @@
-"""One series of a table: its rows, and what is said of cells that cannot be read."""
+"""The series of a table: their rows, and what is said of cells that cannot be read."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -12,9 +13,11 @@ from jaxtyping import Bool, Int
 from nsode_jax.dynamics.limits import Limits
 from nsode_jax.dynamics.trajectory import MIN_POINTS, Trajectory, clean
 from nsode_jax.dynamics.vectors import TrajectoryError, count
-from nsode_jax.tables.errors import Errors
+from nsode_jax.tables.columns import Choice
+from nsode_jax.tables.errors import Errors, require_deviations
 from nsode_jax.tables.numbers import Numbers
 from nsode_jax.tables.sheet import Sheet
+from nsode_jax.tables.time_column import refuse_unsteady_times
 
 _FEW = 0.05  # A share of cells that may be unreadable, if they are not at one end.
 _SHOWN = 3
@@ -62,7 +65,59 @@ class Series:
     measured: Bool[np.ndarray, " row"]
 
 
-def read_part(
+class Refused(NamedTuple):
+    """A series that cannot be used.
+
+    Attributes:
+      place: where it stands among all series of the file, from 0.
+      label: what tells it apart.
+      reason: why it cannot be used, in a line.
+    """
+
+    place: int
+    label: str
+    reason: str
+
+
+def read_parts(
+    sheet: Sheet,
+    choice: Choice,
+    t: Numbers,
+    parts: Sequence[Part],
+    window: tuple[float, float],
+    fewest: int,
+    named: bool,
+    constant: bool,
+    each: bool,
+) -> tuple[list[tuple[str, Series]], tuple[Refused, ...]]:
+    """All series with their labels; with `each` those that can be used, and the others.
+
+    What is wrong with one may be that another column was meant.
+
+    Raises:
+      TrajectoryError: naming the series; with `each`, if none can be used, and the first.
+    """
+    usable: list[tuple[str, Series]] = []
+    refused: list[Refused] = []
+    for place, part in enumerate(parts):
+        try:
+            one = _read_part(sheet, choice.time, t, part, window, fewest, constant)
+            refuse_unsteady_times(sheet, choice.time, t.values, [part.rows], named)
+            usable.append((part.label, one))
+        except TrajectoryError as error:
+            refused.append(Refused(place, part.label, str(error)))
+            if not each:
+                break
+    if refused and not (each and usable):
+        label, reason = refused[0].label, refused[0].reason
+        series = f"Series {label!r}: " if label else ""
+        start = f"None of the {len(parts)} series can be used. " if each else ""
+        taken = [note for note in choice.notes if "as the value" in note]
+        raise TrajectoryError(" ".join([f"{start}{series}{reason}", *taken]))
+    return usable, tuple(refused)
+
+
+def _read_part(
     sheet: Sheet,
     time: int,
     t: Numbers,
@@ -71,7 +126,11 @@ def read_part(
     fewest: int,
     constant: bool,
 ) -> Series:
-    """The series, which may be constant if `constant` says so."""
+    """The series, which may be constant if `constant` says so.
+
+    Raises:
+      TrajectoryError: saying why it cannot be used, but not which one it is.
+    """
     y, notes = part.values, []
     inside = part.rows & ~((t.values < window[0]) | (t.values > window[1]))
     if outside := int(part.rows.sum() - inside.sum()):
@@ -89,6 +148,7 @@ def read_part(
         if errors is not None and errors.column is not None and errors.cells is not None:
             bad, measured = errors.cells.unreadable, inside & np.isfinite(y.values)
             notes += _require_readable(sheet, errors.column, bad, measured, "number")
+            require_deviations(sheet, errors.column, errors.cells, measured)
         limited = inside & (y.below | y.above) & np.isfinite(t.values)
         measured = inside & np.isfinite(t.values) & np.isfinite(y.values)
         notes += _on_limits(sheet, part.column, t, y, limited, measured)
@@ -101,9 +161,8 @@ def read_part(
             constant,
         )
     except TrajectoryError as error:
-        start = f"Series {part.label!r}: " if part.label else ""
         reasons = [*_reasons(notes), *_on_shape(sheet)]
-        raise TrajectoryError(" ".join([f"{start}{error}", *reasons])) from None
+        raise TrajectoryError(" ".join([str(error), *reasons])) from None
     told = limited & np.isfinite(y.limits)
     limits = Limits(t.values[told], y.limits[told], y.below[told])
     return Series(trajectory, limits, tuple(notes), cleaning, inside, measured)
@@ -249,6 +308,15 @@ def _cells_at(sheet: Sheet, column: int, t: Numbers, rows: Int[np.ndarray, " fou
         f"{sheet.cell(row, column)!r} at {t.values[row]:g}" for row in rows[: 2 * _SHOWN]
     )
     return shown + (", ..." if rows.size > 2 * _SHOWN else "")
+
+
+def told_of_refused(refused: Sequence[Refused], number: int) -> str:
+    """A note on series that are left out, with the reason of the first."""
+    first = "the first, " if len(refused) > 1 else ""
+    return (
+        f"{len(refused)} of {number} series cannot be used; {first}{refused[0].label!r}: "
+        f"{refused[0].reason}"
+    )
 
 
 def told_of_quantities(labels: Sequence[str], columns: Sequence[Sequence[Series]]) -> list[str]:

@@ -19,7 +19,15 @@ from nsode_jax.tables.errors import error_columns, note_on_number, read_errors
 from nsode_jax.tables.files import Source, open_table
 from nsode_jax.tables.names import is_like_time
 from nsode_jax.tables.numbers import Numbers, read_numbers, with_marks_beside
-from nsode_jax.tables.parts import Part, Series, read_part, told_of_quantities, told_together
+from nsode_jax.tables.parts import (
+    Part,
+    Refused,
+    Series,
+    read_parts,
+    told_of_quantities,
+    told_of_refused,
+    told_together,
+)
 from nsode_jax.tables.roles import errors_of
 from nsode_jax.tables.runs import (
     RESTART,
@@ -31,7 +39,7 @@ from nsode_jax.tables.runs import (
 )
 from nsode_jax.tables.separators import Convention
 from nsode_jax.tables.sheet import Sheet
-from nsode_jax.tables.time_column import refuse_unreadable_times, refuse_unsteady_times
+from nsode_jax.tables.time_column import refuse_unreadable_times
 from nsode_jax.tables.times import are_dates, as_number, read_times
 
 if TYPE_CHECKING:
@@ -55,6 +63,8 @@ class Measurements:
       notes: a sentence for each thing that was done.
       together: of columns that were measured together times and values of each run, in the
         rows of the table, NaN where a cell is empty; () for other columns.
+      refused: series of the file that are not among these as they cannot be used, in its
+        order; () unless each is used by itself.
     """
 
     trajectories: tuple[Trajectory, ...]
@@ -64,6 +74,7 @@ class Measurements:
     names: tuple[str, str]
     notes: tuple[str, ...]
     together: tuple[tuple[Float[np.ndarray, " _"], Float[np.ndarray, "_ columns"]], ...] = ()
+    refused: tuple[Refused, ...] = ()
 
     def require_no_limits(self) -> None:
         """Refuses values of which only a limit is known, where they would not count.
@@ -109,6 +120,7 @@ def read_measurements(
     sigma: str | float | None = None,
     fewest: int = MIN_POINTS,
     inputs: Sequence[str] | None = None,
+    each: bool = False,
 ) -> Measurements:
     """Reads series from a file with columns.
 
@@ -140,10 +152,12 @@ def read_measurements(
       inputs: columns of inputs, if the values are of quantities that were measured together:
         a series of each, behind those of the quantities, which may be constant. Without `value`
         the quantity is the only column that is left.
+      each: whether each of several series is used by itself: it needs `fewest` points then, and
+        one that cannot be used is `refused` and leaves the others.
 
     Raises:
       TrajectoryError: if the file cannot be read, has no such columns, can be read in
-        two ways, or holds a series that cannot be used.
+        two ways, or holds a series that cannot be used; with `each`, if none can be.
     """
     convention = Convention(decimal, thousands, dates)
     sheet, notes = open_table(path)
@@ -151,7 +165,7 @@ def read_measurements(
     taken = error_columns(sheet, sigma)
     label_column = None if restart else series
     if inputs is None:
-        choice = choose_columns(sheet, time, value, label_column, replicates, taken)
+        choice = choose_columns(sheet, time, value, label_column, replicates, taken, each)
     else:
         choice, replicates = choose_together(sheet, time, value, inputs, label_column), True
     if time is None:
@@ -184,16 +198,20 @@ def read_measurements(
     ]
     if replicates:
         parts = [part.named(_own_name(sheet, part.column, choice.values)) for part in parts]
-    fewest_each = _FEWEST_OF_SEVERAL if len(parts) > 1 else fewest
-    read = _read_parts(sheet, choice, t, parts, window, fewest_each, inputs is not None)
-    refuse_unsteady_times(sheet, choice.time, t.values, rows.values(), time is not None)
+    several = len(parts) > 1
+    fewest_each = _FEWEST_OF_SEVERAL if several and not each else fewest
+    usable, refused = read_parts(
+        sheet, choice, t, parts, window, fewest_each, time is not None, inputs is not None,
+        each and several,
+    )  # fmt: skip
+    if refused:
+        notes.append(told_of_refused(refused, len(parts)))
+    labels, read = zip(*usable, strict=True)
     trajectories = tuple(one.trajectory for one in read)
-    total = sum(map(len, trajectories))
-    if total < fewest:
+    if (total := sum(map(len, trajectories))) < fewest:
         raise TrajectoryError(
             f"Only {count(total, 'usable point')} in all series; at least {fewest} are needed."
         )
-    labels = tuple(part.label for part in parts)
     together = ()
     if inputs is None:
         notes += told_together(labels, [[*one.on_cells, *one.on_rows] for one in read])
@@ -205,7 +223,7 @@ def read_measurements(
     limits = tuple(one.limits for one in read)
     columns = tuple(_own_name(sheet, column, choice.values) for column in choice.values)
     told = tuple(dict.fromkeys(notes))
-    return Measurements(trajectories, labels, columns, limits, names, told, together)
+    return Measurements(trajectories, labels, columns, limits, names, told, together, refused)
 
 
 def _rows_together(
@@ -287,23 +305,6 @@ def _require_one(
             require_no_long_table(sheet, choice.time, value)
         require_one_series(sheet, choice.time, None if free_value else value, t.values, usable)
         require_counting_on(sheet, choice.time, np.where(usable, t.values, np.nan))
-
-
-def _read_parts(
-    sheet: Sheet,
-    choice: Choice,
-    t: Numbers,
-    parts: Sequence[Part],
-    window: tuple[float, float],
-    fewest: int,
-    constant: bool,
-) -> list[Series]:
-    """All series; what is wrong with one may be that another column was meant."""
-    try:
-        return [read_part(sheet, choice.time, t, part, window, fewest, constant) for part in parts]
-    except TrajectoryError as error:
-        taken = [note for note in choice.notes if "as the value" in note]
-        raise TrajectoryError(" ".join([str(error), *taken])) from None
 
 
 def _look_swapped(t: Numbers, y: Numbers) -> bool:
