@@ -124,7 +124,7 @@ def test_names_of_constants_agree_wherever_they_stand(tmp_path):
 def test_a_law_that_explains_little_is_not_to_be_trusted():
     found = logistic_discovery()
     assert "do not trust it" not in LawExploration(found).law_html()
-    best = dataclasses.replace(found.best, r2=-0.01)
+    best = dataclasses.replace(found.best, r2=-0.01, y0s=(1e-9,))
     seen = LawExploration(dataclasses.replace(found, candidates=(best,)))
     assert "It explains only 0% of the variance of the data; do not trust it." in seen.law_html()
     seen.move(c1=-0.2)  # Of what one has moved that is no news.

@@ -175,7 +175,7 @@ def evidence(
     return laplace(relative_rms, determined, count, series, floor, form.sigma) + (
         sum(math.log(abs(exponent)) ** 2 for exponent in fitted_exponents(expression))
         + cancellation(expression, form)
-        + NUMBER_COST * counted_numbers(expression, relative_rms)
+        + NUMBER_COST * counted_numbers(expression, max(relative_rms, form.sigma or 0.0))
     )
 
 
@@ -184,7 +184,7 @@ def counted_numbers(expression: Expression, relative_rms: float) -> float:
 
     Args:
       expression: the law.
-      relative_rms: residual divided by the standard deviation of the data.
+      relative_rms: residual, or the known noise, divided by the standard deviation of the data.
     """
     written, constants = _numbers(expression)
     return written + noisy_share(relative_rms) * max(constants - written, 0)
