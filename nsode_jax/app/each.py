@@ -12,9 +12,8 @@ from nsode_jax.app.choices import Choices
 from nsode_jax.app.law import LawCards
 from nsode_jax.app.preview import explore, laws_csv
 from nsode_jax.app.search import Task
-from nsode_jax.reporting.certainty import first_form_probability
+from nsode_jax.reporting.certainty import first_form_probability, is_believable
 from nsode_jax.reporting.discovery import Discovery
-from nsode_jax.reporting.tables import is_believable
 from nsode_jax.results.formatting import probability_text, r2_text
 from nsode_jax.system.extras import extra
 from nsode_jax.tables.units import unit_of

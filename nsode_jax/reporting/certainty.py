@@ -19,6 +19,10 @@ _RIVAL = 1 / 3
 
 _CONSIDERED = 0.005
 
+_NO_LAW_LIKELY = 0.75
+"""Probability of no law that was found, between that of data that contradict all of them (0.5)
+and that of a series that no law dy/dt = f(y) can explain (`turning.NO_LAW`, 0.95)."""
+
 
 def certainty_text(result: Result | SystemResult | FormResult) -> str:
     """What the probabilities of all candidates say of the first form, and of laws not found.
@@ -47,10 +51,7 @@ def certainty_text(result: Result | SystemResult | FormResult) -> str:
         parts.append(f"{probability_text(sum(others))} that {several} is")
     if unfound >= _CONSIDERED:
         parts.append(f"{probability_text(unfound)} that none of those found is")
-    if isinstance(result, Result):
-        explained = explained_share(result.best, result.trajectories)
-    else:
-        explained = float(np.median(result.best.r2))
+    explained = _explained(result)
     if not explained >= POOR_R2:
         verdict = (
             f"but the best explains only {max(explained, 0.0):.0%} of the variance of the data: "
@@ -65,6 +66,22 @@ def certainty_text(result: Result | SystemResult | FormResult) -> str:
     else:
         verdict = "many forms fit about as well"
     return f"{', '.join(parts)}: {verdict}."
+
+
+def is_believable(result: Result) -> bool:
+    """Whether a law was found that may be right.
+
+    The best must explain the data, and they must not be such as no law dy/dt = f(y) explains.
+    """
+    unfound = 1.0 - sum(candidate.probability for candidate in result.candidates)
+    return _explained(result) >= POOR_R2 and not unfound > _NO_LAW_LIKELY
+
+
+def _explained(result: Result | SystemResult | FormResult) -> float:
+    """Share of the variance of the data that the first law explains."""
+    if isinstance(result, Result):
+        return explained_share(result.best, result.trajectories)
+    return float(np.median(result.best.r2))
 
 
 def first_form_probability(result: Result | SystemResult | FormResult) -> float:

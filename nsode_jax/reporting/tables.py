@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from nsode_jax.reporting.certainty import first_form_probability
-from nsode_jax.results.diagnostics import POOR_R2, explained_share
+from nsode_jax.reporting.certainty import first_form_probability, is_believable
 from nsode_jax.results.result import Candidate, Result
 from nsode_jax.results.system_result import SystemCandidate, SystemResult
 
@@ -36,10 +35,6 @@ BETWEEN_NOTES = " | "
 
 _LAW_COLUMNS = ("formula", "name", "parameters", "r2", "residual_rms", "probability",
                 "form_probability", "believable", "y0", "notes", "error")  # fmt: skip
-
-_NO_LAW_LIKELY = 0.75
-"""Probability of no law that was found, between that of data that contradict all of them (0.5)
-and that of a series that no law dy/dt = f(y) can explain (`turning.NO_LAW`, 0.95)."""
 
 _YOURS = "  (yours)"
 
@@ -115,7 +110,7 @@ def laws_table(found: Iterable[tuple[str, Result | str]]) -> pd.DataFrame:
     Returns:
       A row per series: its law, the law's name and customary parameters, R2, residual, its
       probability and that of all candidates of its form, whether it is `believable`
-      (`is_believable`), first value and notes, " | " between them; or the error.
+      (`certainty.is_believable`), first value and notes, " | " between them; or the error.
     """
     import pandas as pd  # Slow to import.
 
@@ -126,16 +121,6 @@ def laws_table(found: Iterable[tuple[str, Result | str]]) -> pd.DataFrame:
         rows.append({"error": one} if isinstance(one, str) else _law(one))
     index = pd.Index(labels, name="series")
     return pd.DataFrame(rows, index=index).reindex(columns=list(_LAW_COLUMNS))
-
-
-def is_believable(result: Result) -> bool:
-    """Whether a law was found that may be right.
-
-    The best must explain the data, and they must not be such as no law dy/dt = f(y) explains.
-    """
-    unfound = 1.0 - sum(candidate.probability for candidate in result.candidates)
-    explained = explained_share(result.best, result.trajectories)
-    return explained >= POOR_R2 and not unfound > _NO_LAW_LIKELY
 
 
 def _law(result: Result) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class NoiseOfValues(NamedTuple):
 
     Attributes:
       sizes: relative standard deviations, the mean of 1 / square being 1, shape [observations].
-      power: of the values as which they grow: 1/2 as those of counts, or 1.
+      power: of the values as which they grow: 0 for constant noise, 1/2 for counts, or 1.
     """
 
     sizes: _Observations
@@ -169,7 +169,8 @@ def likeliest_noise(solution: _Observations, linear: Linearized) -> NoiseOfValue
     """
     above = np.hypot(solution, levels(solution)[:, None])  # [levels, observations]
     profiles = [
-        NoiseOfValues(_normalized(sizes), power) for power in POWERS for sizes in above**power
+        NoiseOfValues(np.ones(solution.size), 0.0),
+        *(NoiseOfValues(_normalized(sizes), p) for p in POWERS for sizes in above**p),
     ]
 
     def log_likelihood(noise: _Observations) -> float:
@@ -180,9 +181,8 @@ def likeliest_noise(solution: _Observations, linear: Linearized) -> NoiseOfValue
             np.log(noise).sum()
         )
 
-    best = max(profiles, key=lambda profile: log_likelihood(profile.sizes), default=None)
-    constant = log_likelihood(np.ones(solution.size))
-    return best if best is not None and log_likelihood(best.sizes) > constant else None
+    best = max(profiles, key=lambda profile: log_likelihood(profile.sizes))
+    return best if best.power else None
 
 
 def huber_noise(linear: Linearized, sigma: float | None = None) -> _Observations:

@@ -114,10 +114,14 @@ def _plain(data: Dataset, form: Regression, fits: Sequence[Fit], number: int) ->
     for i in sorted(range(len(fits)), key=values.__getitem__)[:number]:
         law = plain_law(fits[i].expression)
         if law != fits[i].expression and not fits[i].diverged:
-            fit = fit_trajectories(data, law, fits[i].y0s, fits[i].origin, NO_FIT)
-            # Nothing was moved by more than the data show.
-            plain.append(dataclasses.replace(fit, converged=fits[i].converged))
+            plain.append(_judged_as_it_stands(data, law, fits[i]))
     return plain
+
+
+def _judged_as_it_stands(data: Dataset, law: Expression, fit: Fit) -> Fit:
+    """A law in place of that of a fit, from which it hardly differs, with nothing moved."""
+    judged = fit_trajectories(data, law, fit.y0s, fit.origin, NO_FIT)
+    return dataclasses.replace(judged, converged=fit.converged)
 
 
 def _without_negligible(data: Dataset, form: Regression, fit: Fit) -> Fit:
@@ -129,10 +133,9 @@ def _without_negligible(data: Dataset, form: Regression, fit: Fit) -> Fit:
     if law == fit.expression:
         return fit
     # A term that is nothing at the nodes may be a wall just beyond them, which solutions meet.
-    shorter = fit_trajectories(data, law, fit.y0s, fit.origin, NO_FIT)
-    if not shorter.residual_rms <= max((1 + _UNNOTICED) * fit.residual_rms, shown * data.spread):
-        return fit
-    return dataclasses.replace(shorter, converged=fit.converged)
+    shorter = _judged_as_it_stands(data, law, fit)
+    largest = max((1 + _UNNOTICED) * fit.residual_rms, shown * data.spread)
+    return shorter if shorter.residual_rms <= largest else fit
 
 
 def fit_asked_for(data: Dataset, form: Regression, starts: Sequence[Proposal]) -> Fit:
